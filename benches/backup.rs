@@ -86,6 +86,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             interrupted: false,
             ephemeral: false,
             compacted: 0,
+            stored: 0,
             taint: Default::default(),
             addresses: Vec::new(),
         };

@@ -9,6 +9,7 @@ use agentsvc_api::channel::shape::{
     ChannelField, ChannelRow, ChannelSchema, Configured, LogLine, PairingPolicy, QrState, QrStatus, RegistryEntry,
     Reloaded, RouteRule,
 };
+use agentsvc_api::http::blocking::spawn_blocking;
 use agentsvc_api::http::timestamp::Moment;
 use agentsvc_components::channel::send::{SendContent, SendState};
 use agentsvc_components::manifest::channel::DmPolicy;
@@ -170,7 +171,7 @@ impl Registry {
         let created = known.is_none();
         let name = change.name.clone();
         let of = Arc::clone(&self);
-        let shadowed_secrets = tokio::task::spawn_blocking(move || of.store(&definition, created, change, values))
+        let shadowed_secrets = spawn_blocking(move || of.store(&definition, created, change, values))
             .await
             .map_err(|_| ChannelError::Failed("the values could not be stored".to_owned()))??;
         // Secrets are no part of the configuration.
@@ -368,7 +369,7 @@ impl Channels for Registry {
         Box::pin(async move {
             self.found(&name)?;
             let of = Arc::clone(&self);
-            let removed = tokio::task::spawn_blocking(move || {
+            let removed = spawn_blocking(move || {
                 of.write(|text| entry::removed(text, &name))?;
                 of.secrets.forget(&name).map_err(|error| ChannelError::Failed(error.to_string()))
             });
@@ -381,7 +382,7 @@ impl Channels for Registry {
     fn reload(self: Arc<Self>) -> BoxFuture<'static, Result<Reloaded, ChannelError>> {
         Box::pin(async move {
             let of = Arc::clone(&self);
-            let reloaded = tokio::task::spawn_blocking(move || (of.reload)()).await;
+            let reloaded = spawn_blocking(move || (of.reload)()).await;
             reloaded
                 .map_err(|_| ChannelError::Failed("the configuration could not be read".to_owned()))?
                 .map_err(ChannelError::Configuration)?;

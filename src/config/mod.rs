@@ -54,6 +54,7 @@ use crate::prompt::config::PromptIntelligence;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
+use crate::session::config::Sessions;
 use crate::sign_in::config::ExternalAuth;
 use crate::skill::config::SkillSettings;
 use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
@@ -101,6 +102,7 @@ pub const DOMAIN: Domain = Domain {
         "inbox",
         "channel",
         "people",
+        "session",
         "prompt",
         "sign_in",
     ],
@@ -155,6 +157,8 @@ table! {
         exec_policy: ExecPolicy => table(),
         /// Files of agents.
         workspaces: Workspaces => table(),
+        /// Conversations of agents.
+        sessions: Sessions => table(),
         /// Tool calls that need approval.
         approval: Approval => table(),
         /// Tools that clients can call directly; none by default.

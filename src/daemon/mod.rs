@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use agentsvc_api::config::configuration::Configuration;
 use agentsvc_api::http::bridge::{Bridge, bridge};
+use agentsvc_api::http::principal;
 use agentsvc_api::http::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::model::catalog::DefaultModel;
@@ -35,7 +36,6 @@ use agentsvc_api::snapshot::store::SnapshotService;
 use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
-use agentsvc_components::Actor;
 use arc_swap::ArcSwap;
 use live::{Live, LiveParts};
 use tokio::runtime::{Handle, Runtime};
@@ -208,7 +208,7 @@ fn greet(launch: &Launch, address: &Address) {
 /// Starts the channels. What they change of the configuration is put in force.
 fn start_channels(launch: &Launch, front: &ApiAdapter, live: &Arc<Live>, exchange: &Exchange, handle: &Handle) {
     let live = Arc::clone(live);
-    let reload = move || live.reload(Actor::Api).map(drop).map_err(|error| error.to_string());
+    let reload = move || live.reload(principal::actor()).map(drop).map_err(|error| error.to_string());
     crate::people::start(&front.api, &front.settings, exchange, handle);
     crate::channel::start((&front.api, &front.tools), &launch.home, exchange, reload, handle);
 }

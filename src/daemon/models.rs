@@ -107,6 +107,8 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         a2a: config.a2a.settings(),
         max_memories_per_agent: config.proactive_memory.max_memories_per_agent,
         agents_per_user_max: config.people.agents_per_user_max,
+        family_sessions_max_bytes: config.sessions.family_max_bytes,
+        user_sessions_max_bytes: config.sessions.user_max_bytes,
         memory: config.proactive_memory.of_turns(),
         auto_dream: config.auto_dream.settings(),
         prompt_intelligence: config.prompt_intelligence.enabled,

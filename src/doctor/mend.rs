@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead};
-use agentsvc_components::kernel::record::Space;
+use agentsvc_components::kernel::record::{Space, StoredComponent};
 use agentsvc_components::manifest::Manifest;
+use agentsvc_components::people::{ApiKey, User};
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::sign_in::SignInSession;
 use agentsvc_components::trigger::record::TriggerRecord;
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{LogId, SessionId, Timestamp};
 use agentsvc_systems::audit::decode;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::{AUDIT_HEAD_KEY, AuditKey, read_as};
+use agentsvc_systems::people::audit_kinds::{KEY_REVOKED, USER_DELETED};
 use agentsvc_systems::{Engine, Records, Settings};
 use uuid::Uuid;
 
@@ -45,8 +48,9 @@ pub(super) fn mend(
             Err(error) => lost.push(error.to_string()),
         }
     }
-    let Content { logs, audit } = Content::of(content);
+    let Content { logs, audit, gone } = Content::of(content);
     audit_head(&mut rows, audit, lost);
+    revoked(&mut rows, &gone, lost);
     agents(&mut rows, &logs, lost);
     pointers(&mut rows, lost)?;
     // Behind that: the messages of a session that went are swept, too.
@@ -88,6 +92,8 @@ struct Content {
     logs: BTreeSet<LogId>,
     /// The first and the last entry of the audit log.
     audit: Option<(AuditEntry, AuditEntry)>,
+    /// Keys that were revoked and users that were deleted, as the audit log says.
+    gone: BTreeSet<Uuid>,
 }
 
 impl Content {
@@ -97,12 +103,53 @@ impl Content {
             seen.logs.extend(record::parse_message_key(&key).map(|at| at.log).filter(|log| log.0 <= LOG_MAX));
             let is_entry = matches!(record::parse_audit_key(&key), Some(AuditKey::Entry(_)));
             if let Some(entry) = is_entry.then(|| decode(&value)).flatten() {
+                seen.gone.extend(gone_in(&entry));
                 let first = seen.audit.take().map_or_else(|| entry.clone(), |(first, _)| first);
                 seen.audit = Some((first, entry));
             }
         }
         seen
     }
+}
+
+/// The key or the user that is gone since this entry.
+fn gone_in(entry: &AuditEntry) -> Option<Uuid> {
+    let field = [(KEY_REVOKED, "key"), (USER_DELETED, "user")]
+        .into_iter()
+        .find(|(kind, _)| kind.as_str() == &*entry.event_type)?
+        .1;
+    let details: serde_json::Value = serde_json::from_str(&entry.details).ok()?;
+    details[field].as_str().and_then(|id| Uuid::try_parse(id).ok())
+}
+
+/// Takes out keys and users that an older part of the store still has, though the audit log says that they are gone: none lets
+/// anyone in again.
+fn revoked(rows: &mut Rows, gone: &BTreeSet<Uuid>, lost: &mut Vec<String>) {
+    rows.retain(|key, value| {
+        let id = key.get(1..17).and_then(|id| Uuid::from_slice(id).ok()).filter(|_| key.len() == 17);
+        let of = read_as_of_user(key, value);
+        let is_gone =
+            is_person(key) && (id.is_some_and(|id| gone.contains(&id)) || of.is_some_and(|of| gone.contains(&of)));
+        if is_gone {
+            lost.push(format!("record {}: it was revoked or deleted before", record::hex(key)));
+        }
+        !is_gone
+    });
+}
+
+/// Is it the key of a user, of an API key, or of a session of someone who signed in?
+fn is_person(key: &[u8]) -> bool {
+    key.first().is_some_and(|kind| [User::KEY, ApiKey::KEY, SignInSession::KEY].contains(kind))
+}
+
+/// The user whom an API key or a session belongs to.
+fn read_as_of_user(key: &[u8], value: &[u8]) -> Option<Uuid> {
+    let user = match *key.first()? {
+        ApiKey::KEY => record::decode::<ApiKey>(key, value).ok()?.user,
+        SignInSession::KEY => record::decode::<SignInSession>(key, value).ok()?.user,
+        _ => None,
+    };
+    user.map(|user| user.0)
 }
 
 /// The audit log ends with its newest entry, so that no later one takes the place of one that is stored.
@@ -173,6 +220,7 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
         interrupted: false,
         ephemeral: false,
         compacted: 0,
+        stored: 0,
         taint: agentsvc_components::kernel::taint::Taint::NONE,
         addresses: Vec::new(),
     }
@@ -254,6 +302,7 @@ fn take_out(rows: &mut Rows, id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::AgentId;
+    use agentsvc_components::kernel::id::UserId;
     use agentsvc_systems::kernel::record::MessageKey;
 
     use super::*;
@@ -288,6 +337,7 @@ mod tests {
             interrupted: false,
             ephemeral: false,
             compacted: 0,
+            stored: 0,
             taint: agentsvc_components::kernel::taint::Taint::NONE,
             addresses: Vec::new(),
         };
@@ -329,5 +379,49 @@ mod tests {
             assert_eq!(mended.into_iter().collect::<Vec<_>>(), stored);
             assert_eq!(lost.len(), losses, "{lost:?}");
         }
+    }
+
+    #[test]
+    fn keys_that_the_audit_log_says_are_gone_do_not_come_back() {
+        let id = |n: u64| Uuid::from_u128(n.into());
+        let key = |n: u64, user: Option<u64>| {
+            let user = user.map(|user| UserId(id(user)));
+            (
+                uuid_key(ApiKey::KEY, id(n)),
+                record::encode(&ApiKey { name: n.to_string().into(), user, ..ApiKey::default() }),
+            )
+        };
+        let user = |n: u64| {
+            (uuid_key(User::KEY, id(n)), record::encode(&User { name: n.to_string().into(), ..User::default() }))
+        };
+        let mut hash = [0; 32];
+        let mut entry = |at: u64, event_type: &str, details: String| {
+            let mut entry = AuditEntry {
+                id: at,
+                at: Timestamp(1),
+                event_type: event_type.into(),
+                agent: None,
+                actor: "api".into(),
+                details: details.into(),
+                prev_hash: hash,
+                hash: [0; 32],
+            };
+            let row = (record::audit_entry_key(at), agentsvc_systems::audit::encode(&mut entry));
+            hash = entry.hash;
+            row
+        };
+        let of = |field: &str, n: u64| format!("{{\"{field}\":\"{}\"}}", id(n));
+        let content = &mut [
+            entry(1, "key_created", of("key", 1)),
+            entry(2, "key_revoked", of("key", 2)),
+            entry(3, "user_deleted", of("user", 9)),
+        ]
+        .into_iter();
+        let mut lost = Vec::new();
+        let world = vec![user(8), user(9), key(1, None), key(2, None), key(3, Some(8)), key(4, Some(9))];
+        let rows = mend(world, content, &mut lost).unwrap();
+        let people: Vec<_> = rows.into_keys().filter(|key| is_person(key)).collect();
+        assert_eq!(people, [user(8).0, key(1, None).0, key(3, None).0]);
+        assert_eq!(lost.iter().filter(|text| text.contains("revoked or deleted")).count(), 3, "{lost:?}");
     }
 }

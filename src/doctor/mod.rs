@@ -27,8 +27,8 @@ use crate::kernel::home::{Address, Home, Lock};
 pub const DOMAIN: Domain = Domain {
     name: "doctor",
     uses: &[
-        "audit", "backup", "browser", "config", "model", "provider", "agent", "manifest", "schedule", "session",
-        "trigger", "turn", "upload",
+        "audit", "backup", "browser", "config", "model", "people", "provider", "agent", "manifest", "schedule",
+        "session", "sign_in", "trigger", "turn", "upload",
     ],
     commands: &[
         Subcommand::new::<cli::Doctor>(

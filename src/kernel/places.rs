@@ -1,7 +1,9 @@
-//! Places for what agents run at once. Each family of agents, which is an agent that a client created and all that descend from
-//! it, has a share at most: the others find some, however many agents it has.
+//! Places for what runs at once, such as what agents run. Each family of agents, which is an agent that a client created and all
+//! that descend from it, has a share at most: the others find some, however many agents it has. Instead of families users may
+//! have shares.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
@@ -10,26 +12,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Inner>);
+pub struct Places<K: Copy + Eq + Hash = AgentId>(Arc<Inner<K>>);
 
 #[derive(Debug)]
-struct Inner {
+struct Inner<K> {
     all: Arc<Semaphore>,
     /// Places that one family may have.
     share: usize,
     /// What each family with places, or that waits for some, has of its share.
-    shares: Mutex<HashMap<AgentId, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<K, Arc<Semaphore>>>,
 }
 
 /// One place, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    family: AgentId,
-    places: Places,
+pub struct Place<K: Copy + Eq + Hash = AgentId> {
+    family: K,
+    places: Places<K>,
     permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
-impl Places {
+impl<K: Copy + Eq + Hash> Places<K> {
     /// So many in all, and so many for each family.
     #[must_use]
     pub fn new(all: usize, share: usize) -> Self {
@@ -37,7 +39,7 @@ impl Places {
     }
 
     /// Waits for a place for one of the family. `None` never: places are not closed.
-    pub async fn place(&self, family: AgentId) -> Option<Place> {
+    pub async fn place(&self, family: K) -> Option<Place<K>> {
         let share = {
             let mut shares = self.0.shares.lock();
             Arc::clone(shares.entry(family).or_insert_with(|| Arc::new(Semaphore::new(self.0.share))))
@@ -56,7 +58,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl<K: Copy + Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
         self.permits = None;
         let mut shares = self.places.0.shares.lock();

@@ -4,11 +4,11 @@ use agentsvc_api::http::error_codes;
 use agentsvc_api::provider::audit_kinds;
 use std::sync::Arc;
 
+use agentsvc_api::http::blocking;
 use agentsvc_api::provider::accounts::{
     Detected, LoginStarted, LoginState, ProviderCredentials, ProviderDetail, ProviderError, ProviderTested,
     ProviderView,
 };
-use agentsvc_components::Actor;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::NoteAction;
@@ -172,7 +172,7 @@ impl ProviderCredentials for Credentials {
 fn through<T: Send + 'static>(
     work: impl Future<Output = Result<T, ProviderError>> + Send + 'static,
 ) -> BoxFuture<'static, Result<T, ProviderError>> {
-    let task = tokio::spawn(work);
+    let task = blocking::spawn(work);
     Box::pin(async move {
         task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a provider operation was interrupted");
@@ -186,7 +186,7 @@ impl Credentials {
     /// is made never lacks it.
     async fn note(&self, kind: AuditKind, details: Value) -> Result<(), ProviderError> {
         let entry = NoteAction { kind, agent: None, details };
-        self.parts.bridge.acting_as(Actor::Api).ask(entry).await.map_err(ProviderError::World)
+        self.parts.bridge.ask(entry).await.map_err(ProviderError::World)
     }
 
     pub(super) fn takes_a_key(&self, name: &str) -> Result<(), ProviderError> {

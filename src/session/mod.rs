@@ -1,5 +1,6 @@
 //! The tool that searches sessions.
 
+pub(crate) mod config;
 mod rows;
 pub(crate) mod search;
 

@@ -19,6 +19,7 @@ use agentsvc_components::{AgentId, FileId};
 use super::kind;
 use super::kind::Class;
 use super::pdf::{PdfReader, PdfText};
+use super::slots::user_or_key;
 use super::uploads::{Uploads, failed};
 
 /// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.
@@ -44,7 +45,9 @@ pub(super) fn block(
     let Upload { filename, content_type, size, .. } = upload;
     let text = match kind::class(&content_type) {
         Some(Class::Image) => return Ok(Some(Block::Image { media_type: content_type, file: id, bytes: size })),
-        Some(Class::Pdf) => format!("[Attached PDF: {filename}]\n{}", of_pdf(pdfs.read(file))),
+        Some(Class::Pdf) => {
+            format!("[Attached PDF: {filename}]\n{}", of_pdf(pdfs.read(user_or_key().unwrap_or(agent.0), file)))
+        }
         Some(Class::Text) => format!("[Attached file: {filename}]\n{}", of_text(file, size)?),
         None => {
             tracing::warn!(upload = %id, %agent, %content_type, "an attachment of an unknown type was skipped");

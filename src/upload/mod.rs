@@ -10,6 +10,7 @@ pub(crate) mod extract;
 mod kind;
 pub(crate) mod pdf;
 pub(crate) mod record;
+mod slots;
 mod sweeper;
 pub(crate) mod uploads;
 mod workspace;

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use agentsvc_components::kernel::limit::{ATTACHMENT_CHARS_MAX, PDF_SECS_MAX, PDFS_READ_MAX};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::kernel::places::Places;
 
 /// The subcommand that reads.
 pub(crate) const COMMAND: &str = "pdf-text";
@@ -32,19 +34,19 @@ pub(super) struct PdfText {
 
 /// Reads PDFs, [`PDFS_READ_MAX`] at once.
 pub(super) struct PdfReader {
-    permits: Semaphore,
+    places: Places<Uuid>,
 }
 
 impl Default for PdfReader {
     fn default() -> Self {
-        Self { permits: Semaphore::new(PDFS_READ_MAX) }
+        Self { places: Places::new(PDFS_READ_MAX, PDFS_READ_MAX / 2) }
     }
 }
 
 impl PdfReader {
-    /// The text of the PDF in `file`. Blocks until the process ends, or its time does; for a blocking thread of the runtime.
-    pub(super) fn read(&self, file: File) -> PdfText {
-        let _permit = Handle::current().block_on(self.permits.acquire());
+    /// The text of the PDF in `file` for `whom`, who leaves places to others. Blocks until the process ends, or its time does; for a blocking thread of the runtime.
+    pub(super) fn read(&self, whom: Uuid, file: File) -> PdfText {
+        let _place = Handle::current().block_on(self.places.place(whom));
         let nothing = PdfText { text: String::new(), whole: false };
         match start(file) {
             Ok(child) => gather(child),

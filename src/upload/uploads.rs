@@ -15,13 +15,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;
-use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
@@ -30,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use super::record::{self, Record};
+use super::slots::{Slot, Slots};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
@@ -51,7 +51,7 @@ struct Room {
     /// Bytes of all uploads, those on their way in included.
     total_bytes: AtomicU64,
     /// Uploads on their way in.
-    open: AtomicUsize,
+    slots: Arc<Slots>,
     /// How often one was found damaged.
     damaged: AtomicU64,
     /// Those of this process, while the ones of earlier processes are still being counted.
@@ -64,8 +64,8 @@ impl Uploads {
     pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
         let settings = ArcSwap::from_pointee(settings);
-        let (total_bytes, open) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let room = Room { dir, settings, retention, total_bytes, open, damaged: AtomicU64::new(0), fresh };
+        let (total_bytes, slots) = (AtomicU64::new(0), Arc::default());
+        let room = Room { dir, settings, retention, total_bytes, slots, damaged: AtomicU64::new(0), fresh };
         Self { room: Arc::new(room) }
     }
 
@@ -256,24 +256,20 @@ impl Room {
 }
 
 /// One of the uploads that may be on their way in at once, and the room that it took so far.
-struct Slot {
+struct Taken {
     room: Arc<Room>,
     bytes: u64,
+    _slot: Slot,
 }
 
-impl Slot {
+impl Taken {
     fn take(room: &Arc<Room>) -> Result<Self, FilesError> {
-        if room.open.fetch_add(1, Ordering::Relaxed) >= limit::UPLOADS_OPEN_MAX {
-            room.open.fetch_sub(1, Ordering::Relaxed);
-            return Err(FilesError::Busy("too many concurrent uploads".to_owned()));
-        }
-        Ok(Self { room: Arc::clone(room), bytes: 0 })
+        Ok(Self { room: Arc::clone(room), bytes: 0, _slot: room.slots.take()? })
     }
 }
 
-impl Drop for Slot {
+impl Drop for Taken {
     fn drop(&mut self) {
-        self.room.open.fetch_sub(1, Ordering::Relaxed);
         self.room.give_back(self.bytes);
     }
 }
@@ -310,14 +306,14 @@ impl Drop for Part {
 
 /// Content on its way in, in a file without a name.
 pub(super) struct Spool {
-    slot: Slot,
+    slot: Taken,
     part: Part,
     pub(super) file: File,
 }
 
 impl Spool {
     fn new(room: &Arc<Room>, id: FileId) -> Result<Self, FilesError> {
-        let slot = Slot::take(room)?;
+        let slot = Taken::take(room)?;
         fs::create_dir_all(&room.dir).map_err(failed("make the directory of uploads"))?;
         let path = room.dir.join(format!(".{id}.part"));
         let opened = private().read(true).write(true).create_new(true).open(&path);

@@ -6,6 +6,7 @@ use std::io::Read;
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit;
 use uuid::Uuid;
 
 use super::*;

@@ -192,3 +192,29 @@ fn a_user_reads_their_own_budget_and_an_admin_sets_it() {
     daemon.delete(&format!("/api/users/{ann_id}")).expect(204);
     daemon.get(&path).refused(404);
 }
+
+#[test]
+fn what_an_admin_changes_is_on_the_trail_under_their_key() {
+    let daemon = daemon();
+    let made = daemon.post("/api/keys", &json!({ "name": "ops", "role": "admin" })).expect(201);
+    let (ops, key) = (daemon.keyed(&text(&made["key"])), text(&made["id"]));
+    ops.post("/api/models/aliases", &json!({ "alias": "quick", "model_id": "gpt-4o-mini" })).expect(201);
+    ops.post("/api/providers/openai/key", &json!({ "api_key": "sk-a-key-of-the-test" })).expect(200);
+    ops.delete("/api/providers/openai/key").expect(200);
+    let binding = json!({ "event": "message", "key": "x", "command": "new" });
+    let _refused_or_not = ops.post("/api/bindings", &binding).status;
+    let server = json!({ "name": "s", "command": "true" });
+    let _made_or_not = ops.post("/api/mcp/servers", &server).status;
+    ops.post("/api/channels/reload", &json!({})).expect(200);
+    let trail = daemon.get("/api/audit/recent?limit=100").expect(200);
+    let entries = trail["entries"].as_array().expect("entries").clone();
+    let by_ops: Vec<_> = entries.iter().filter(|entry| text(&entry["actor"]).contains(&key)).collect();
+    for kind in ["alias", "provider_key"] {
+        let of_kind = |entry: &&Value| text(&entry["event_type"]).contains(kind);
+        assert!(by_ops.iter().any(|entry| of_kind(entry)), "{kind}: {trail}");
+    }
+    let made_at = entries.iter().position(|entry| entry["event_type"] == "key_created").expect("the key");
+    for (at, entry) in entries.iter().enumerate().filter(|(at, _)| *at < made_at) {
+        assert_ne!(entry["actor"], "api", "{at}: {entry}");
+    }
+}

@@ -15,7 +15,7 @@ use super::body::{
 use super::error_codes::{CHANNEL_REFUSED, CHANNEL_TIMEOUT};
 use super::service::{ChannelError, Channels, TestEnd, is_channel_name};
 use super::shape::{ChannelRow, Configured, RegistryEntry, Reloaded};
-use crate::http::blocking::spawn_blocking;
+use crate::http::blocking::{self, spawn_blocking};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -117,7 +117,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 /// Does the work to its end, also when the client goes away.
 async fn detached<T: Send + 'static>(work: BoxFuture<'static, Result<T, Error>>) -> Result<T, Error> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
+    blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
 }
 
 fn channels(call: &Call) -> Result<Arc<dyn Channels>, Error> {

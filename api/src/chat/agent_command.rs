@@ -69,7 +69,8 @@ async fn run(call: Call) -> Result<Response, Error> {
             Vec::new()
         }
     };
-    let chat = Chat { api: call.api.clone(), agent, sessions, thinking };
+    let may_write = call.principal.has(Scope::Write);
+    let chat = Chat { api: call.api.clone(), agent, sessions, thinking, may_write };
     let outcome = command::run(chat, &command).await?;
     reply::ok(&CommandAnswer { response: outcome.text, thinking: outcome.thinking.unwrap_or(thinking) })
 }

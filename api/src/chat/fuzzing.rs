@@ -32,6 +32,7 @@ pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: 
     let partner = Partner {
         agent,
         is_limited: false,
+        may_write: true,
         peer: PEER,
         activity: Arc::default(),
         trace: None,

@@ -32,7 +32,8 @@ pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
     .metrics(agent_feed::gather)
     .queues(agent_feed::queues);
 
-/// Carries out a command of the chat for another kind of chat, such as `/model gpt-4o`: what it has to say.
+/// Carries out a command of the chat for another kind of chat, such as `/model gpt-4o`: what it has to say. The other kind has
+/// decided who may use it.
 ///
 /// # Errors
 /// Why it was not carried out, for people.
@@ -42,7 +43,13 @@ pub async fn run_command(
     session: Option<SessionId>,
     typed: &str,
 ) -> Result<String, String> {
-    let chat = command::Chat { api: Arc::clone(api), agent, sessions: session.into_iter().collect(), thinking: false };
+    let chat = command::Chat {
+        api: Arc::clone(api),
+        agent,
+        sessions: session.into_iter().collect(),
+        thinking: false,
+        may_write: true,
+    };
     let outcome = command::run(chat, typed).await.map_err(|error| error.message().to_owned())?;
     Ok(outcome.text)
 }

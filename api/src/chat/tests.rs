@@ -42,7 +42,15 @@ impl Client {
         let activity = Arc::<Activity>::default();
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let (agent, key_changed) = (page.items.remove(0), daemon.api.access.policy().key_changed.clone());
-        let partner = Partner { agent, is_limited: false, peer, trace, key_changed, activity: Arc::clone(&activity) };
+        let partner = Partner {
+            agent,
+            is_limited: false,
+            may_write: true,
+            peer,
+            trace,
+            key_changed,
+            activity: Arc::clone(&activity),
+        };
         let server = tokio::spawn(Conversation::hold(Arc::clone(&daemon.api), partner, ours));
         let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
         let mut client = Self { socket, activity, server };

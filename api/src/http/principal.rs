@@ -219,8 +219,13 @@ pub(crate) async fn acting<F: Future>(actor: Actor, work: F) -> F::Output {
     if actor == Actor::Api { work.await } else { ACTOR.scope(actor, work).await }
 }
 
+/// Does `work` for this actor at once.
+pub fn acting_now<T>(actor: Actor, work: impl FnOnce() -> T) -> T {
+    if actor == Actor::Api { work() } else { ACTOR.sync_scope(actor, work) }
+}
+
 /// Who sends commands in this task.
-pub(crate) fn actor() -> Actor {
+pub fn actor() -> Actor {
     ACTOR.try_with(|actor| *actor).unwrap_or(Actor::Api)
 }
 
@@ -276,7 +281,8 @@ impl Directory {
     /// Ends what the keys of a user let in so far, where they see only what belongs to the user: less does now.
     pub(crate) fn end_open(&self, user: UserId) {
         let Some(before) = self.grants.load_full() else { return };
-        let is_theirs = |grant: &Grant| grant.user == Some(user) && grant.role.is_limited();
+        let is_open = |grant: &Grant| !grant.ended.is_triggered();
+        let is_theirs = |grant: &Grant| grant.user == Some(user) && grant.role.is_limited() && is_open(grant);
         let renewed = |grant: &Arc<Grant>| if is_theirs(grant) { Arc::new(grant.renewed()) } else { Arc::clone(grant) };
         let after: Grants = before.iter().map(|(hash, grant)| (*hash, renewed(grant))).collect();
         self.grants.store(Some(Arc::new(after)));
@@ -288,7 +294,11 @@ impl Directory {
         let grants = self.grants.load();
         let grant = grants.as_ref()?.get(hash)?;
         let is_same = bool::from(grant.hash.ct_eq(hash));
-        (is_same && !grant.is_over(timestamp::timestamp_now())).then(|| Arc::clone(grant))
+        if grant.is_over(timestamp::timestamp_now()) {
+            // Once over it stays so, however the clock is set.
+            grant.ended.trigger();
+        }
+        (is_same && !grant.ended.is_triggered()).then(|| Arc::clone(grant))
     }
 
     /// Are the keys known?
@@ -355,76 +365,4 @@ impl Directory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn grant(at: u8, role: Role, expires_at: Option<Timestamp>) -> Grant {
-        Grant::new(
-            KeyId(uuid::Uuid::from_u128(at.into())),
-            None,
-            "n".into(),
-            [at; 32],
-            role,
-            Vec::new(),
-            expires_at,
-            None,
-        )
-    }
-
-    #[test]
-    fn what_a_key_let_in_ends_with_the_key_and_with_what_it_may_do() {
-        let directory = Directory::default();
-        directory.set(vec![grant(1, Role::Admin, None), grant(2, Role::Admin, None)]);
-        let (one, two) = (directory.find(&[1; 32]).unwrap(), directory.find(&[2; 32]).unwrap());
-        directory.set(vec![grant(1, Role::Admin, None), grant(2, Role::Owner, None)]);
-        assert!(!one.ended.is_triggered() && two.ended.is_triggered());
-        directory.set(Vec::new());
-        assert!(one.ended.is_triggered() && directory.find(&[1; 32]).is_none());
-    }
-
-    #[test]
-    fn what_keys_of_a_user_let_in_ends_and_the_keys_stay() {
-        let directory = Directory::default();
-        let user = UserId(uuid::Uuid::from_u128(7));
-        let of_user = |at, role| Grant { user: Some(user), ..grant(at, role, None) };
-        directory.set(vec![of_user(1, Role::User), of_user(2, Role::Admin), grant(3, Role::User, None)]);
-        let before = [1, 2, 3].map(|at| directory.find(&[at; 32]).unwrap());
-        directory.end_open(user);
-        assert_eq!(before.each_ref().map(|grant| grant.ended.is_triggered()), [true, false, false]);
-        let now = directory.find(&[1; 32]).unwrap();
-        assert!(now.is_same(&before[0]) && !now.ended.is_triggered());
-    }
-
-    #[test]
-    fn an_expired_key_is_none() {
-        let directory = Directory::default();
-        directory.set(vec![grant(1, Role::Admin, Some(Timestamp(1)))]);
-        assert!(directory.find(&[1; 32]).is_none());
-        let held = directory.grants.load_full().unwrap();
-        directory.sweep();
-        assert!(held[&[1; 32]].ended.is_triggered());
-    }
-
-    #[tokio::test]
-    async fn what_a_key_let_in_ends_at_the_moment_at_which_it_expires() {
-        let directory = Directory::default();
-        let soon = |ms| Some(timestamp::timestamp_now().plus_ms(ms));
-        directory.set(vec![grant(1, Role::Admin, soon(50)), grant(2, Role::Admin, soon(3_600_000))]);
-        let (one, two) = (directory.find(&[1; 32]).unwrap(), directory.find(&[2; 32]).unwrap());
-        tokio::select! {
-            () = directory.expire() => unreachable!("it goes on"),
-            () = one.ended.wait() => {}
-        }
-        assert!(!two.ended.is_triggered() && one.is_over(timestamp::timestamp_now()));
-        assert!(directory.time_to_next() == EXPIRY_CHECK_PERIOD);
-    }
-
-    #[test]
-    fn a_use_is_stored_once_in_a_while() {
-        let directory = Directory::default();
-        directory.set(vec![grant(1, Role::Admin, None)]);
-        let (one, mut uses) = (directory.find(&[1; 32]).unwrap(), directory.uses().unwrap());
-        (0..3).for_each(|_| directory.used(&one, 60_000));
-        assert!(uses.try_recv().is_ok() && uses.try_recv().is_err() && directory.uses().is_none());
-    }
-}
+mod tests;

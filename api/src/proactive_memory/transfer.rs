@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::http::api::Api;
-use crate::http::blocking::spawn_blocking;
+use crate::http::blocking::{spawn, spawn_blocking};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::{self, Shape};
@@ -133,7 +133,7 @@ async fn import(call: Call) -> Result<Response, Error> {
     let read = read.await.map_err(|_| Error::internal("the import could not be read"))?;
     let (new, background) = read?;
     let state = api.services.state::<Imports>().begin(agent, new.len())?;
-    let job = tokio::spawn(run(entries, new, Arc::clone(&state)));
+    let job = spawn(run(entries, new, Arc::clone(&state)));
     if background {
         return reply::json(StatusCode::ACCEPTED, &state.shown());
     }
@@ -144,7 +144,7 @@ async fn import(call: Call) -> Result<Response, Error> {
 /// Stores entries, and gives the number of those that are new or were changed.
 pub(crate) async fn import_now(api: &Api, entries: AgentEntries, new: Vec<NewEntry>) -> Result<usize, Error> {
     let state = api.services.state::<Imports>().begin(entries.agent, new.len())?;
-    let job = tokio::spawn(run(entries, new, Arc::clone(&state)));
+    let job = spawn(run(entries, new, Arc::clone(&state)));
     job.await.map_err(|_| Error::internal("the import was interrupted"))??;
     Ok(state.imported())
 }

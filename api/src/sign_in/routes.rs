@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::audit_kinds;
 use super::provider::{Answer, Policy, SignIns, Vouched};
 use super::shape::{CallbackBody, IntrospectBody, Introspected, Person, Providers, Session};
+use crate::http::blocking;
 use crate::http::call::Call;
 use crate::http::cookie::{self, Cookie, SESSION};
 use crate::http::error::Error;
@@ -147,7 +148,7 @@ async fn callback(call: Call) -> Result<Response, Error> {
     }
     let parts = call.parts.clone();
     // To its end, also when the client goes away: a code is good for one use.
-    let done = tokio::spawn(async move { finish(&call, is_page).await });
+    let done = blocking::spawn(async move { finish(&call, is_page).await });
     let done = done.await.unwrap_or_else(|_| Err(Error::internal("internal error")));
     match done {
         Ok(session) if is_page => {

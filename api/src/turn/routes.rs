@@ -150,7 +150,11 @@ impl Message {
         let mut request = traced(call);
         let mut session = body.session_id.map(SessionId);
         if let Some(chat) = chat {
-            session = session.or_else(|| Some(chat.session(agent)));
+            let own = chat.session(agent);
+            if let Some(other) = session.filter(|id| *id != own && id.0.get_version_num() == 8) {
+                session = Some(call.ask(GetSession::Of(agent, other)).await?.id);
+            }
+            session = session.or(Some(own));
             taint = chat.mark(request.get_or_insert_default(), taint);
         }
         if body.thinking.unwrap_or(false) {

@@ -12,9 +12,12 @@ use super::error_codes::WEB_CHAT_STREAMS;
 use crate::http::api::Api;
 use crate::http::error::Error;
 use crate::http::metrics::MetricsText;
+use crate::http::rate::ClientKey;
 
 /// Signs that one page may be behind. More: it misses pieces of a text, which comes whole afterwards.
 const BACKLOG_MAX: usize = 64;
+/// One client address has this part of the streams of a site at most, but always as many as a visitor.
+const ADDRESS_PART: usize = 4;
 /// Streams of one visitor. More: 429.
 const VISITOR_STREAMS_MAX: usize = 8;
 /// Answers whose text so far is remembered for pages that come back. More: a page gets the rest of them whole.
@@ -50,6 +53,8 @@ pub struct WebHub(Mutex<Open>);
 struct Open {
     visitors: HashMap<Place, Visitor>,
     sites: HashMap<Box<str>, usize>,
+    /// By site and client address. No entry is 0.
+    addresses: HashMap<(Box<str>, ClientKey), usize>,
     writing: HashMap<Place, Writing>,
 }
 
@@ -69,6 +74,7 @@ struct Visitor {
 pub(super) struct Page {
     hub: Arc<WebHub>,
     place: Place,
+    address: ClientKey,
     pub(super) signs: broadcast::Receiver<Sign>,
     /// What was being written when it was opened.
     pub(super) writing: Option<Writing>,
@@ -95,25 +101,34 @@ impl WebHub {
         }
     }
 
-    /// Opens a page of a visitor of a site that may have `most`.
+    /// Opens a page of a visitor at an address, of a site that may have `most`.
     ///
     /// # Errors
     /// 429 when too many are open.
-    pub(super) fn open(self: &Arc<Self>, site: &str, visitor: &str, most: usize) -> Result<Page, Error> {
+    pub(super) fn open(
+        self: &Arc<Self>,
+        site: &str,
+        (visitor, address): (&str, ClientKey),
+        most: usize,
+    ) -> Result<Page, Error> {
         let place: Place = (site.into(), visitor.into());
         let mut open = self.0.lock();
         let of_visitor = open.visitors.get(&place).map_or(0, |visitor| visitor.streams);
         let of_site = open.sites.get(site).copied().unwrap_or(0);
-        if of_visitor >= VISITOR_STREAMS_MAX || of_site >= most {
+        let at: (Box<str>, _) = (site.into(), address);
+        let of_address = open.addresses.get(&at).copied().unwrap_or(0);
+        let most_of_address = (most / ADDRESS_PART).max(VISITOR_STREAMS_MAX);
+        if of_visitor >= VISITOR_STREAMS_MAX || of_address >= most_of_address || of_site >= most {
             return Err(Error::of(WEB_CHAT_STREAMS, "too many pages are open").retry_after(RETRY_SECS));
         }
         *open.sites.entry(site.into()).or_default() += 1;
+        *open.addresses.entry(at).or_default() += 1;
         let new = || Visitor { signs: broadcast::Sender::new(BACKLOG_MAX), streams: 0 };
         let visitor = open.visitors.entry(place.clone()).or_insert_with(new);
         visitor.streams += 1;
         let signs = visitor.signs.subscribe();
         let writing = open.writing.get(&place).cloned();
-        Ok(Page { hub: Arc::clone(self), place, signs, writing })
+        Ok(Page { hub: Arc::clone(self), place, address, signs, writing })
     }
 }
 
@@ -150,6 +165,13 @@ impl Drop for Page {
                 open.visitors.remove(&self.place);
             }
         }
+        let at = (self.place.0.clone(), self.address);
+        if let Some(count) = open.addresses.get_mut(&at) {
+            *count -= 1;
+            if *count == 0 {
+                open.addresses.remove(&at);
+            }
+        }
         if let Some(count) = open.sites.get_mut(&self.place.0) {
             *count -= 1;
             if *count == 0 {
@@ -171,10 +193,15 @@ mod tests {
 
     use super::*;
 
+    /// A visitor at an address of their own.
+    fn at(visitor: &str) -> (&str, ClientKey) {
+        (visitor, ClientKey::V4(visitor.bytes().map(u32::from).sum()))
+    }
+
     #[test]
     fn a_page_that_comes_back_knows_what_was_written_so_far() {
         let (hub, turn) = (Arc::new(WebHub::default()), TurnId(Uuid::nil()));
-        let writing = |visitor: &str| hub.open("shop", visitor, 9).ok().and_then(|page| page.writing.clone());
+        let writing = |visitor: &str| hub.open("shop", at(visitor), 9).ok().and_then(|page| page.writing.clone());
         let so_far = |text: &str| Some(Writing { turn, text: text.to_owned() });
         hub.tell("shop", "a", Sign::Began(turn));
         hub.tell("shop", "a", Sign::Piece(turn, "one ".into()));
@@ -199,12 +226,26 @@ mod tests {
     #[test]
     fn each_visitor_and_each_site_has_room_of_its_own() {
         let hub = Arc::new(WebHub::default());
-        let all: Vec<Page> = (0..VISITOR_STREAMS_MAX).map(|_| hub.open("shop", "a", 9).unwrap()).collect();
-        assert!(hub.open("shop", "a", 9).is_err());
-        let other = hub.open("shop", "b", 9).unwrap();
-        assert!(hub.open("shop", "c", 9).is_err() && hub.open("help", "a", 9).is_ok());
+        let all: Vec<Page> = (0..VISITOR_STREAMS_MAX).map(|_| hub.open("shop", at("a"), 9).unwrap()).collect();
+        assert!(hub.open("shop", at("a"), 9).is_err());
+        let other = hub.open("shop", at("b"), 9).unwrap();
+        assert!(hub.open("shop", at("c"), 9).is_err() && hub.open("help", at("a"), 9).is_ok());
         drop((all, other));
         let open = hub.0.lock();
         assert!(open.visitors.is_empty() && open.sites.is_empty());
+    }
+
+    #[test]
+    fn one_address_leaves_streams_of_a_site_to_others() {
+        let (hub, one, other) = (Arc::new(WebHub::default()), ClientKey::V4(1), ClientKey::V4(2));
+        let open = |visitor: usize, address| hub.open("shop", (&*visitor.to_string(), address), 80);
+        let mut held: Vec<Page> = (0..20).map(|visitor| open(visitor, one).unwrap()).collect();
+        assert!(open(20, one).is_err() && hub.open("help", ("a", one), 80).is_ok());
+        let others = open(20, other).unwrap();
+        held.pop();
+        held.push(open(21, one).unwrap());
+        drop((held, others));
+        let open = hub.0.lock();
+        assert!(open.addresses.is_empty() && open.sites.is_empty() && open.visitors.is_empty());
     }
 }

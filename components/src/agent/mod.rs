@@ -90,4 +90,6 @@ pub struct Agent {
     pub mode: AgentMode,
     /// Untrusted content that it has, beside its sessions.
     pub taint: AgentTaint,
+    /// Bytes that its sessions take in the store. Not stored: the sum of those of its sessions.
+    pub stored: u64,
 }

@@ -75,6 +75,9 @@ pub struct ApiKey {
     /// From when on it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// Its time was over once: it stays so, however the clock is set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
     /// When it was last used, to some minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,

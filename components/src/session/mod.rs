@@ -16,6 +16,9 @@ use crate::kernel::time::Timestamp;
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "session", uses: &[] };
 
+/// What a session has stored is counted in units of so many bytes: each row takes a whole number of them.
+pub const STORED_UNIT: u64 = 64;
+
 /// The state of one session that decisions need.
 #[derive(Component, Clone, Debug)]
 pub struct Session {
@@ -47,6 +50,8 @@ pub struct Session {
     pub ephemeral: bool,
     /// Turns with a smaller ordinal are summarised; 0 when none is.
     pub compacted: u32,
+    /// What the rows of its log take in the store, in units of [`STORED_UNIT`] bytes.
+    pub stored: u32,
     /// Untrusted content in its history; whoever goes on with it reads that too.
     pub taint: Taint,
 }

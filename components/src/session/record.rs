@@ -35,6 +35,9 @@ pub struct SessionRecord {
     /// Turns with a smaller ordinal are summarised.
     #[serde(default)]
     pub compacted: u32,
+    /// What the rows of its log take, in units of [`STORED_UNIT`](super::STORED_UNIT) bytes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stored: u32,
     /// Untrusted content in its history.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,

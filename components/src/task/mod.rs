@@ -52,6 +52,9 @@ pub struct Task {
     pub description: Box<str>,
     /// Who is to do it: an agent's id or name, as it was given. `None` and the empty text mean whoever comes first.
     pub assignee: Option<Box<str>>,
+    /// The agent that the name meant when it was posted; nothing for an id, or where no agent had the name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub assigned: Option<AgentId>,
     /// The agent that posted it; `None` when a person did.
     pub posted_by: Option<AgentId>,
     /// The agent that has claimed it; of an ended task the one that ended it. `None` while it waits.

@@ -10,7 +10,11 @@ use tokio::sync::Semaphore;
 
 /// Names that are looked up at once. The system's resolver holds a thread until a name server has answered or it gives up,
 /// which no one can cut short; the threads are those that wait for the disk, too.
-static PLACES: Semaphore = Semaphore::const_new(32);
+static PLACES: Semaphore = Semaphore::const_new(NAMES_MAX);
+/// How many they are.
+pub(super) const NAMES_MAX: usize = 32;
+/// Names that are looked up at once for one family of agents.
+pub(super) const NAMES_FAMILY_MAX: usize = NAMES_MAX / 4;
 
 /// Looks a name up. A seam for tests; the daemon uses [`SystemLookup`].
 pub(crate) trait Lookup: Send + Sync {

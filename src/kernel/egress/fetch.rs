@@ -108,7 +108,7 @@ impl Inner {
 
     /// Looks the host up, connects to what was found and asks.
     async fn hop(&self, policy: &Policy<'_>, target: &Target, request: &Request<'_>) -> Result<Response, Error> {
-        let pinned = policy.pin(target, &self.addresses(target).await?)?;
+        let pinned = policy.pin(target, &self.addresses_for(request.family, target).await?)?;
         let client = self.client(target, Arc::clone(&pinned))?;
         let asked = match &request.json {
             Some(json) => client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(json.clone()),
@@ -121,14 +121,28 @@ impl Inner {
         send(target, &pinned, asked).await.map_err(|unsent| unsent.error)
     }
 
+    /// The same for an agent. Its family has a share of the names that are looked up at once, however long their name servers are
+    /// silent.
+    pub(super) async fn addresses_for(&self, family: AgentId, target: &Target) -> Result<Vec<IpAddr>, Error> {
+        if target.address.is_some() {
+            return self.addresses(target).await;
+        }
+        let place = self.names.place(family).await;
+        let asked = self.lookup.lookup(target.host.clone());
+        // Ends with the lookup, not with the wait for it, or the place would be free while a thread is still taken.
+        let looked_up = tokio::spawn(async move {
+            let _place = place;
+            asked.await
+        });
+        let found = looked_up.await.unwrap_or_else(|_| Err("interrupted".to_owned()));
+        found.map_err(|why| not_found(target, &why))
+    }
+
     /// The addresses of a host.
     pub(super) async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, Error> {
         match target.address {
             Some(address) => Ok(vec![address]),
-            None => self.lookup.lookup(target.host.clone()).await.map_err(|why| {
-                let why = why.trim_end_matches('.').to_owned();
-                Error::Lookup { host: target.host.clone(), why }
-            }),
+            None => self.lookup.lookup(target.host.clone()).await.map_err(|why| not_found(target, &why)),
         }
     }
 
@@ -189,6 +203,11 @@ impl Inner {
         };
         Ok(Fetched { url: target.url, status, content_type, text, media, cut })
     }
+}
+
+/// The name of a host has no address.
+fn not_found(target: &Target, why: &str) -> Error {
+    Error::Lookup { host: target.host.clone(), why: why.trim_end_matches('.').to_owned() }
 }
 
 /// Asks, and makes sure who answered.

@@ -97,6 +97,8 @@ pub(crate) struct Inner {
     tls: OnceLock<Result<rustls::ClientConfig, String>>,
     /// Fetches that may be under way at once; the rest waits.
     turns: Places,
+    /// Names that are looked up for agents at once; the rest waits.
+    names: Places,
     /// Memory for the answers to the requests of browsers; what finds none waits.
     relayed: memory::Shares,
     /// Reads the environment; a seam for tests.
@@ -118,8 +120,8 @@ impl Web {
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
         let (settings, turns) = (ArcSwap::from_pointee(settings), Places::new(WEB_FETCHES_MAX, WEB_FETCHES_FAMILY_MAX));
-        let relayed = memory::Shares::default();
-        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, relayed, environment }) }
+        let (relayed, names) = (memory::Shares::default(), Places::new(dns::NAMES_MAX, dns::NAMES_FAMILY_MAX));
+        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, names, relayed, environment }) }
     }
 
     /// What the operator set.

@@ -85,7 +85,7 @@ impl Web {
         policy.permit(&target)?;
         // Never closed, so that an error cannot be.
         let _turn = self.inner.turns.place(request.family).await;
-        let pinned = policy.pin(&target, &self.inner.addresses(&target).await?)?;
+        let pinned = policy.pin(&target, &self.inner.addresses_for(request.family, &target).await?)?;
         let client = self.inner.client(&target, pinned.clone())?;
         let mut headers = request.headers;
         for name in &OF_CONNECTION {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_api::http::blocking;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::model::audit_kinds;
 use agentsvc_api::model::catalog::{CatalogError, Changed, LastCheck, NewModel, UpdateReport};
@@ -102,7 +103,7 @@ impl CatalogStore {
         T: Send + 'static,
         F: Future<Output = Result<T, CatalogError>> + Send + 'static,
     {
-        let task = tokio::spawn(change(Arc::clone(&self.inner)));
+        let task = blocking::spawn(change(Arc::clone(&self.inner)));
         Box::pin(async move {
             task.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a change of the model catalog was interrupted");
@@ -139,7 +140,7 @@ impl Inner {
         let mut next = StoredCatalog::clone(&self.kept.load());
         let (value, writes, (kind, details)) = make(&mut next, &self.parts.catalog.table())?;
         let entry = NoteAction { kind, agent: None, details };
-        self.parts.bridge.acting_as(Actor::Api).ask(entry).await.map_err(CatalogError::World)?;
+        self.parts.bridge.ask(entry).await.map_err(CatalogError::World)?;
         let next = Arc::new(next);
         let (files, written) = (self.parts.files.clone(), Arc::clone(&next));
         let stored = tokio::task::spawn_blocking(move || {

@@ -41,7 +41,7 @@ pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use owner::{OwnerChange, OwnsAgent, SetOwner};
 pub(crate) use owner::{check_reach, check_shared, denied_tool, is_limited, reached};
-pub(crate) use owners::own_agents;
+pub(crate) use owners::{kin, own_agents};
 pub use remove::RemoveAgents;
 pub(crate) use remove::remove;
 pub use resolve::ResolveAgent;
@@ -53,7 +53,7 @@ pub use summaries::SummariseAgents;
 pub use update::{AgentPatch, UpdateAgent};
 pub(crate) use update::{set_manifest, set_system_prompt};
 
-pub(crate) use show::{named, shared_agent_named};
+pub(crate) use show::{is_shared, named, shared_agent_named};
 
 use bevy_ecs::prelude::{Entity, World};
 

@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use agentsvc_components::agent::OwnedBy;
+use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::{AgentId, Refusal};
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
-use super::error_codes;
+use super::{error_codes, family_of, members};
 use crate::config::Settings;
 use crate::kernel::check::Faults;
 use crate::people;
+use crate::session::Stored;
 
 /// Agents by the users whom they belong to, in the order of their ids.
 #[derive(Resource, Default)]
@@ -43,13 +44,22 @@ fn of(world: &DeferredWorld<'_>, at: Entity) -> Option<(UserId, AgentId)> {
     Some((world.get::<OwnedBy>(at)?.0, *world.get::<AgentId>(at)?))
 }
 
+/// What its sessions take goes with an agent.
+fn stored(world: &DeferredWorld<'_>, at: Entity) -> u64 {
+    world.get::<Agent>(at).map_or(0, |agent| agent.stored)
+}
+
 fn given(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some((user, agent)) = of(&world, at.entity) else { return };
     world.resource_mut::<Owners>().0.entry(user).or_default().insert(agent, at.entity);
+    let bytes = stored(&world, at.entity);
+    world.resource_mut::<Stored>().of_user(user, bytes.cast_signed());
 }
 
 fn taken(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some((user, agent)) = of(&world, at.entity) else { return };
+    let bytes = stored(&world, at.entity);
+    world.resource_mut::<Stored>().of_user(user, -bytes.cast_signed());
     let owners = &mut world.resource_mut::<Owners>().0;
     if let Some(own) = owners.get_mut(&user) {
         own.remove(&agent);
@@ -63,6 +73,14 @@ fn taken(mut world: DeferredWorld<'_>, at: HookContext) {
 pub(crate) fn own_agents(world: &World) -> Option<Vec<Entity>> {
     let user = people::limit(world)?;
     Some(world.resource::<Owners>().after(user, None).map(|(_, agent)| agent).collect())
+}
+
+/// The agents that share with this one what is bounded: all of the user whom it belongs to, else those of its family.
+pub(crate) fn kin(world: &World, agent: Entity) -> Vec<Entity> {
+    match world.get::<OwnedBy>(agent) {
+        Some(OwnedBy(user)) => world.resource::<Owners>().after(*user, None).map(|(_, agent)| agent).collect(),
+        None => members(world, family_of(world, agent)).collect(),
+    }
 }
 
 /// Refuses so many further agents of a user where there is no room for them.

@@ -21,6 +21,7 @@ use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::{HashIndex, Index};
 use crate::kernel::record::Error;
 use crate::kernel::restore::{Chunks, Records, dangling};
+use crate::session;
 
 /// Entries of an index from which on a second thread is worth its start.
 const ASIDE_MIN: usize = 10_000;
@@ -34,7 +35,7 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     agents.sort_by_key(|record| record.id);
     sessions.sort_by_key(|record| record.id);
     world.resource_mut::<Index>().loading = true;
-    let (places, names, sessions) = std::thread::scope(|scope| {
+    let (places, names, sessions, stored) = std::thread::scope(|scope| {
         let agents = spawn_agents(world, agents)?;
         let names = Filling::start(scope, agents.names);
         let sessions = spawn_sessions(world, sessions, &agents.places)?;
@@ -58,9 +59,13 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         for (agent, label, at) in sessions.labels {
             index.labels.insert((agent, label), sessions.places[at].1);
         }
-        Ok::<_, Error>((agents.places, names.end(), known.end()))
+        Ok::<_, Error>((agents.places, names.end(), known.end(), sessions.stored))
     })?;
     world.resource_mut::<Index>().end_load(places, names, sessions);
+    // Families are found by the index.
+    for (agent, units) in stored {
+        session::restore_stored(world, agent, units);
+    }
     Ok(())
 }
 
@@ -157,6 +162,7 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
                 state: record.state,
                 mode: record.mode,
                 taint: record.taint,
+                stored: 0,
             };
             Some((record.id, agent))
         });
@@ -182,14 +188,16 @@ struct Sessions {
     labels: Vec<(Entity, Box<str>, usize)>,
     /// Where in `places` the session is that knows them.
     addresses: Vec<(usize, KnownAddresses)>,
+    /// What they have stored, and whose they are.
+    stored: Vec<(Entity, u32)>,
     newest_log: Option<LogId>,
 }
 
 impl Sessions {
     fn for_count(count: usize) -> Self {
         let (places, hashes) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (hidden, labels, addresses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, newest_log: None }
+        let (hidden, labels, addresses, stored) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, stored, newest_log: None }
     }
 }
 
@@ -209,6 +217,7 @@ fn spawn_sessions(
         made.newest_log = made.newest_log.max(Some(record.log));
         let list = if record.ephemeral { &mut made.hidden } else { &mut made.owned };
         list.push((agent, record.id));
+        made.stored.extend((record.stored > 0).then_some((agent, record.stored)));
         made.labels.extend(record.label.clone().map(|label| (agent, label, made.places.len())));
         made.places.push((record.id, Entity::PLACEHOLDER));
         made.hashes.push((keys.session(record.id), Entity::PLACEHOLDER));
@@ -226,6 +235,7 @@ fn spawn_sessions(
             interrupted: record.interrupted,
             ephemeral: record.ephemeral,
             compacted: record.compacted,
+            stored: record.stored,
             taint: record.taint,
         };
         if !record.addresses.is_empty() {

@@ -116,7 +116,7 @@ pub(crate) fn shared_agent_named(world: &World, name: &str) -> Option<Entity> {
 }
 
 /// Does the agent belong to nobody with a limited role, and was it made by a person?
-pub(super) fn is_shared(world: &World, agent: Entity) -> bool {
+pub(crate) fn is_shared(world: &World, agent: Entity) -> bool {
     world.get::<SpawnedBy>(agent).is_none() && people::limit_of(world, agent).is_none()
 }
 

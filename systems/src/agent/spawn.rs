@@ -137,6 +137,7 @@ fn place(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Spawned 
         state: AgentState::Running,
         mode: AgentMode::Normal,
         taint,
+        stored: 0,
     });
     if let Some(owner) = owner::of_acting(world) {
         world.entity_mut(entity).insert(owner);

@@ -15,6 +15,7 @@ use agentsvc_components::{Actor, AgentId, ApprovalId, Refusal, RefusalKind, Turn
 use serde_json::{Value, json};
 
 use super::{ApprovalView, Approvals};
+use crate::agent::kin;
 use crate::audit::{Audit, append};
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -81,9 +82,22 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
 
 /// Refuses an approval when too many are pending, or too much text of them: of this agent, or of all.
 pub(super) fn check_room(world: &World, agent: AgentId, is_strangers: bool) -> Result<(), Refusal> {
-    let Some(full) = world.resource::<Approvals>().full(agent, is_strangers) else { return Ok(()) };
+    let Some(full) = full(world, agent, is_strangers) else { return Ok(()) };
     let text = format!("{full}; decide some first");
     Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) })
+}
+
+/// Why there is no room for another approval: of this agent, of its family or user, or of all.
+fn full(world: &World, agent: AgentId, is_strangers: bool) -> Option<String> {
+    let approvals = world.resource::<Approvals>();
+    if let Some(full) = approvals.full(agent, is_strangers) {
+        return Some(full);
+    }
+    let (most, most_bytes) = (limit::APPROVALS_PENDING_OF_FAMILY_MAX, limit::APPROVALS_PENDING_OF_FAMILY_BYTES_MAX);
+    let kin = index::agent(world, agent).map(|agent| kin(world, agent)).unwrap_or_default();
+    let (count, bytes) = approvals.known_of(kin.into_iter().map(|agent| id_of(world, agent)));
+    let is_full = !is_strangers && (count >= most || bytes >= most_bytes);
+    is_full.then(|| format!("too many calls of agents of the same user or family wait for approval ({count})"))
 }
 
 /// Does a call of `tool` by a turn of `agent` need a person?
@@ -104,7 +118,7 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         let pending = component.pending.iter().find(|pending| pending.index == *index);
         let Some(call) = pending.map(|pending| pending.call.clone()) else { continue };
         let agent = id_of::<AgentId>(world, agent);
-        if let Some(full) = world.resource::<Approvals>().full(agent, is_strangers) {
+        if let Some(full) = full(world, agent, is_strangers) {
             refused.push((*index, full));
             continue;
         }

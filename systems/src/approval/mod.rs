@@ -154,6 +154,12 @@ impl ApprovalPlaces {
         Some(format!("too many calls of this agent wait for approval ({})", own.known))
     }
 
+    /// How many wait on behalf of these agents together, and how long their texts are; strangers apart.
+    fn known_of(&self, agents: impl Iterator<Item = AgentId>) -> (usize, usize) {
+        let own = agents.filter_map(|agent| self.pending_of.get(&agent));
+        own.fold((0, 0), |(count, bytes), own| (count + own.known, bytes + own.bytes))
+    }
+
     /// The decided one to forget, when more are kept than may be; the newest stays whatever its size.
     fn decided_over(&self) -> Option<ApprovalId> {
         let is_over = self.decided.len() > limit::APPROVALS_DECIDED_MAX
@@ -266,6 +272,8 @@ fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
 mod invoke_tests;
 #[cfg(test)]
 mod question_tests;
+#[cfg(test)]
+mod share_tests;
 #[cfg(test)]
 mod strangers_tests;
 #[cfg(test)]

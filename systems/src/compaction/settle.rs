@@ -27,7 +27,7 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
 use crate::model::admission::Admission;
-use crate::{budget, usage};
+use crate::{budget, session, usage};
 
 impl Settle for SummaryOutcome {
     fn settle(self, world: &mut World) {
@@ -97,7 +97,7 @@ fn apply(world: &mut World, job: &Compaction, summary: Summary, usage: Usage) ->
         model: format!("{}/{}", summary.provider, summary.model).into(),
         usage,
     };
-    world.op(record::put_content(record::summary_key(job.log, row.upto), &row));
+    session::put_row(world, job.session, record::put_content(record::summary_key(job.log, row.upto), &row));
     world.mark(job.session);
     Ok(CompactionReply { session: id, messages_before, messages_after, messages_summarised: replaced, usage })
 }

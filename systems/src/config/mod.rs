@@ -81,6 +81,12 @@ pub struct Settings {
     /// Agents that one user may have (`[people] agents_per_user_max`).
     #[serde(default = "agents_per_user_default")]
     pub agents_per_user_max: u32,
+    /// Bytes that the sessions of one family of agents may take in the store (`[sessions] family_max_bytes`).
+    #[serde(default = "family_sessions_default")]
+    pub family_sessions_max_bytes: u64,
+    /// The same of all agents of one user (`[sessions] user_max_bytes`).
+    #[serde(default = "user_sessions_default")]
+    pub user_sessions_max_bytes: u64,
     /// The rest of `[proactive_memory]`.
     #[serde(default)]
     pub memory: MemorySettings,
@@ -97,6 +103,20 @@ pub const MAX_MEMORIES_DEFAULT: u32 = 1_000;
 
 /// Agents of one user where nothing else is said.
 pub const AGENTS_PER_USER_DEFAULT: u32 = 1_000;
+
+/// Bytes of the sessions of one family of agents where nothing else is said.
+pub const FAMILY_SESSIONS_BYTES_DEFAULT: u64 = 10 << 30;
+
+/// The same of all agents of one user.
+pub const USER_SESSIONS_BYTES_DEFAULT: u64 = 20 << 30;
+
+const fn family_sessions_default() -> u64 {
+    FAMILY_SESSIONS_BYTES_DEFAULT
+}
+
+const fn user_sessions_default() -> u64 {
+    USER_SESSIONS_BYTES_DEFAULT
+}
 
 const fn agents_per_user_default() -> u32 {
     AGENTS_PER_USER_DEFAULT
@@ -148,6 +168,8 @@ impl Default for Settings {
             a2a: A2aSettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
             agents_per_user_max: AGENTS_PER_USER_DEFAULT,
+            family_sessions_max_bytes: FAMILY_SESSIONS_BYTES_DEFAULT,
+            user_sessions_max_bytes: USER_SESSIONS_BYTES_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),
             prompt_intelligence: false,

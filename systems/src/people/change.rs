@@ -47,10 +47,10 @@ command!(write "create_key" CreateKey => KeyView, Root, |it, world| Answer::stor
 pub(crate) fn check_acting_key(world: &World) -> Result<(), Refusal> {
     let Actor::Key { key, .. } = world.resource::<Acting>().0 else { return Ok(()) };
     let is_configured = || state::<User>(world, UserId(key.0)).is_some_and(|user| user.key_hash.is_some());
-    if state::<ApiKey>(world, key).is_some() || is_configured() || is_other(world, key) {
+    if state::<ApiKey>(world, key).is_some_and(|key| !key.expired) || is_configured() || is_other(world, key) {
         return Ok(());
     }
-    Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked"))
+    Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked, or has expired"))
 }
 
 fn create_key(world: &mut World, command: CreateKey) -> Result<KeyView, Refusal> {
@@ -80,6 +80,7 @@ fn create_key(world: &mut World, command: CreateKey) -> Result<KeyView, Refusal>
         scopes: scopes.into_iter().collect(),
         created_at: now,
         expires_at: command.expires_at,
+        expired: false,
         used_at: None,
     };
     KEYS.admit(world.resource::<Keys>().used, 1, key.bytes())?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::people::{ApiKey, User};
 use bevy_ecs::prelude::World;
@@ -86,12 +87,19 @@ impl Places<User> for UserPlaces {
 pub struct KeyPlaces {
     named: BTreeMap<Box<str>, KeyId>,
     of: BTreeSet<(UserId, KeyId)>,
+    /// Those that will expire, by when.
+    ends: BTreeSet<(Timestamp, KeyId)>,
 }
 
 impl KeyPlaces {
     /// The key of this name.
     pub(super) fn named(&self, name: &str) -> Option<KeyId> {
         self.named.get(name).copied()
+    }
+
+    /// The one that expires next, and when.
+    pub(super) fn first_end(&self) -> Option<(Timestamp, KeyId)> {
+        self.ends.first().copied()
     }
 
     /// The keys of a user.
@@ -104,12 +112,16 @@ impl Places<ApiKey> for KeyPlaces {
     fn insert(&mut self, id: KeyId, key: &ApiKey) {
         self.named.insert(key.name.clone(), id);
         self.of.extend(key.user.map(|user| (user, id)));
+        self.ends.extend(key.expires_at.filter(|_| !key.expired).map(|at| (at, id)));
     }
 
     fn remove(&mut self, id: KeyId, key: &ApiKey) {
         self.named.remove(&key.name);
         if let Some(user) = key.user {
             self.of.remove(&(user, id));
+        }
+        if let Some(at) = key.expires_at {
+            self.ends.remove(&(at, id));
         }
     }
 }

@@ -6,6 +6,8 @@ agentsvc_components::limits! {
     pub const KEYS_MAX: usize = 1_000;
     /// Bytes of the names of all API keys. More: 429.
     pub const KEYS_BYTES_MAX: usize = KEYS_MAX * PERSON_NAME_BYTES_MAX;
+    /// Keys whose end is noted at one beat; the rest follows at the next.
+    pub const KEYS_EXPIRED_AT_ONCE_MAX: usize = 100;
     /// Users. More: 429.
     pub const USERS_MAX: usize = 1_000;
     /// Bytes of the texts of all users. More: 429.

@@ -127,6 +127,7 @@ command!(read "list_grants" ListGrants => Vec<KeyGrant>, Root, |_, world| Answer
 fn grants(world: &World) -> Vec<KeyGrant> {
     let all = world.resource::<Keys>();
     let keys = all.after(None).filter_map(|(id, at)| Some((id, world.get::<ApiKey>(at)?)));
+    let keys = keys.filter(|(_, key)| !key.expired);
     let name = |key: &ApiKey| key.user.and_then(|user| state::<User>(world, user)).map(|user| user.name.clone());
     let grant = |(id, key): (KeyId, &ApiKey)| KeyGrant {
         key: id,

@@ -5,6 +5,7 @@
 //! | a key is stored as its SHA-256 | who reads the store, a backup or the input log has no key |
 //! | a key of a user has the role that the user has now | a change of the role holds at once |
 //! | a key without a user has the role `admin` or `owner` | the other roles reach what is their user's own |
+//! | a key whose time was over once stays so | a clock that is set back brings none back |
 //! | a user goes with all keys | no key outlives its person |
 //! | a user of the configuration is changed by the configuration alone | what a client changes would be undone by the next start |
 
@@ -12,6 +13,7 @@ pub mod audit_kinds;
 mod change;
 mod configured;
 pub mod error_codes;
+mod expire;
 mod identity;
 mod index;
 pub mod limits;
@@ -31,13 +33,14 @@ pub use identity::Identity;
 pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
 pub(crate) use list::{bound_to, grant_also, seen_user};
-pub(crate) use reach::{limit, limit_of, lives, reaches, reaches_of};
+pub(crate) use reach::{is_at_rest, limit, limit_of, lives, reaches, reaches_of};
 
-use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::record::{Kind, restore_components};
+use crate::kernel::stage::Stage;
 
 /// A user goes. What others keep of that user goes too; the agents stay.
 pub(crate) struct UserGone(pub(crate) UserId);
@@ -61,6 +64,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         Measure::of::<UserId>("users", |world, at| of(world, at, User::bytes), entries(32, 3)),
         Measure::of::<KeyId>("keys", |world, at| of(world, at, ApiKey::bytes), entries(32, 3)),
     ],
+    systems: &[System { stage: Stage::Time, name: "people_beat", run: expire::beat }],
+    next_due: expire::next_due,
     check: index::check,
     commands: &[
         CommandDef::of::<CreateKey>(),

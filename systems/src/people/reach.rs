@@ -2,6 +2,7 @@
 
 use agentsvc_components::agent::OwnedBy;
 use agentsvc_components::kernel::id::UserId;
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::people::User;
 use agentsvc_components::{Actor, AgentId};
 use bevy_ecs::prelude::{Entity, World};
@@ -29,6 +30,12 @@ pub(crate) fn limit(world: &World) -> Option<UserId> {
 /// The user with a limited role whom an agent belongs to.
 pub(crate) fn limit_of(world: &World, agent: Entity) -> Option<UserId> {
     world.get::<OwnedBy>(agent).map(|by| by.0).filter(|user| is_limited(world, *user))
+}
+
+/// Does the agent belong to someone who may not run agents, such as a user whose role was lowered?
+pub(crate) fn is_at_rest(world: &World, agent: Entity) -> bool {
+    let user = world.get::<OwnedBy>(agent).and_then(|by| state::<User>(world, by.0));
+    user.is_some_and(|user| !user.role.has(Scope::Chat))
 }
 
 /// Is there this user?

@@ -165,3 +165,65 @@ fn users_of_the_configuration_take_no_identity_of_others() {
     world.ask(SetConfiguredUsers(vec![configured("eve", Role::Admin, "1", None)])).unwrap();
     assert_eq!(names(&mut world), [("eve".to_owned(), true)]);
 }
+
+#[test]
+fn a_key_that_has_expired_stays_so_when_the_clock_is_set_back() {
+    let mut world = TestWorld::new();
+    let start = world.now;
+    let ends = Some(start.plus_ms(60_000));
+    let id = world.ask(CreateKey { expires_at: ends, ..key("short") }).unwrap().id;
+    world.ask(key("ci")).unwrap();
+    let names = |world: &mut TestWorld| -> Vec<Box<str>> {
+        world.ask(ListGrants).unwrap().into_iter().map(|grant| grant.name).collect()
+    };
+    let set = |world: &mut TestWorld, now| {
+        world.now = now;
+        world.engine.set_now(now);
+        world.engine.beat();
+        world.step();
+    };
+    assert_eq!(names(&mut world).len(), 2);
+    set(&mut world, start.plus_ms(61_000));
+    assert_eq!(names(&mut world), ["ci".into()]);
+    for restarted in [false, true] {
+        set(&mut world, start.plus_ms(-3_600_000));
+        if restarted {
+            world.restart();
+        }
+        assert_eq!(names(&mut world), ["ci".into()]);
+        world.actor = agentsvc_components::Actor::Key { key: id, user: None };
+        assert_eq!(world.ask(key("more")).unwrap_err().kind, RefusalKind::Forbidden);
+        world.actor = agentsvc_components::Actor::Api;
+    }
+    assert!(world.ask(Get::<KeyView>(id)).unwrap().key.expired, "it is listed until it is deleted");
+}
+
+#[test]
+fn the_agents_of_a_user_who_may_run_none_begin_nothing_by_themselves() {
+    use crate::schedule::{CreateSchedule, RunSchedule, tests::plain};
+    use agentsvc_components::Actor;
+    use agentsvc_components::schedule::ScheduleKind;
+    let mut world = TestWorld::new();
+    let ann = world.ask(user("ann", Role::User)).unwrap().id;
+    world.actor = Actor::Key { key: agentsvc_components::kernel::id::KeyId(uuid::Uuid::from_u128(9)), user: Some(ann) };
+    let agent = world.ask(crate::testing::spawn_command("anns")).unwrap().agent;
+    let id = world.ask(CreateSchedule { new: plain(agent, "@daily"), by_tool: false }).unwrap().id;
+    world.actor = Actor::Api;
+    let run = RunSchedule { kind: ScheduleKind::Schedule, id };
+    let set = |world: &mut TestWorld, role| {
+        let fields = UserFields { role: Some(role), ..UserFields::default() };
+        world.ask(UpdateUser { user: ann, fields }).unwrap();
+    };
+    world.ask(run).unwrap();
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "done");
+    set(&mut world, Role::Viewer);
+    for _ in 0..2 {
+        assert_eq!(world.ask(run).unwrap_err().kind, RefusalKind::Conflict);
+        world.restart();
+    }
+    assert!(world.calls.is_empty());
+    set(&mut world, Role::User);
+    world.ask(run).unwrap();
+    assert_eq!(world.calls.len(), 1);
+}

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::rule::Rule;
 use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
-use crate::agent::{family_of, members, reached};
+use crate::agent::{is_limited, kin, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -76,6 +76,9 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let agent = reached(world, new.agent)?;
     taint::check_lasting(world)?;
     if by_tool {
+        check_agents_share(world, agent)?;
+    }
+    if by_tool || is_limited(world) {
         let made = check_share(world, agent)?;
         check_pace(new.kind, &rule, zone, now, made)?;
     }
@@ -121,28 +124,35 @@ pub(super) fn place(world: &mut World, schedule: Schedule, rule: Rule, zone: Tz)
     (id, entity)
 }
 
-/// Refuses a tool's schedule where its agent, or the family of that, has as many as tools may make; gives how many the agent
-/// has.
-fn check_share(world: &World, agent: Entity) -> Result<usize, Refusal> {
-    let schedules = world.resource::<Schedules>();
-    let of =
-        |agent| schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
-    let full = |whose: &str, most: usize| {
-        let text = format!("{whose} reached the limit of {most} schedules and cron jobs; delete some first");
-        Err(Refusal::full(text, QUOTA.code))
-    };
-    let made = of(agent).take(limit::AGENT_SCHEDULES_MAX).count();
-    if made == limit::AGENT_SCHEDULES_MAX {
-        return full("this agent has", limit::AGENT_SCHEDULES_MAX);
-    }
-    let mut all = members(world, family_of(world, agent)).flat_map(of);
-    if all.nth(limit::FAMILY_SCHEDULES_MAX - 1).is_some() {
-        return full("the agents spawned below the same agent, and that agent, have", limit::FAMILY_SCHEDULES_MAX);
-    }
-    Ok(made)
+/// The schedules and cron jobs of an agent.
+fn all_of(schedules: &Schedules, agent: Entity) -> impl Iterator<Item = ScheduleId> {
+    schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None))
 }
 
-/// Refuses a tool's schedule that fires too often. The more an agent has, the slower the next one must be, so that all
+fn full(whose: &str, most: usize) -> Refusal {
+    let text = format!("{whose} reached the limit of {most} schedules and cron jobs; delete some first");
+    Refusal::full(text, QUOTA.code)
+}
+
+/// Refuses a tool's schedule where its agent has as many as tools may make.
+fn check_agents_share(world: &World, agent: Entity) -> Result<(), Refusal> {
+    let most = limit::AGENT_SCHEDULES_MAX;
+    let is_full = all_of(world.resource::<Schedules>(), agent).nth(most - 1).is_some();
+    if is_full { Err(full("this agent has", most)) } else { Ok(()) }
+}
+
+/// Refuses a schedule of a tool, or of a user, where the family of its agent, or the user, has as many as there may be; gives how
+/// many there are.
+fn check_share(world: &World, agent: Entity) -> Result<usize, Refusal> {
+    let (schedules, most) = (world.resource::<Schedules>(), limit::FAMILY_SCHEDULES_MAX);
+    let made = kin(world, agent).into_iter().flat_map(|agent| all_of(schedules, agent)).take(most).count();
+    if made < most {
+        return Ok(made);
+    }
+    Err(full("the agents of the same user, or those spawned below the same agent and that agent, have", most))
+}
+
+/// Refuses a schedule of a tool or a user that fires too often. The more a family or a user has, the slower the next one must be, so that all
 /// together begin no more than about twenty turns a minute.
 fn check_pace(kind: ScheduleKind, rule: &Rule, zone: Tz, now: Timestamp, made: usize) -> Result<(), Refusal> {
     let factor = i64::try_from(made / limit::AGENT_SCHEDULES_FAST).unwrap_or(i64::MAX).max(1);

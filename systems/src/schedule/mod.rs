@@ -216,6 +216,8 @@ mod manifest_tests;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
 use super::told::{self, SessionEvent};
-use super::{HistoryEnding, TurnsEnding, remove, spawn, sweep};
+use super::{HistoryEnding, TurnsEnding, remove, room, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -87,6 +87,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         session.compacted = 0;
         session.taint = Taint::NONE;
         world.entity_mut(entity).remove::<KnownAddresses>();
+        room::release(world, entity);
         world.mark(entity);
         sweep(world, old);
         told::note(world, owner, id, SessionEvent::Reset { why });

@@ -51,9 +51,11 @@ pub(crate) fn agent(value: &[u8]) -> Option<AgentRecord> {
 /// A session without untrusted content.
 pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
     let mut fields = Fields::of(value)?;
-    if fields.count != 11 {
-        return None;
-    }
+    let has_rows = match fields.count {
+        11 => false,
+        12 => true,
+        _ => return None,
+    };
     let record = SessionRecord {
         id: SessionId(fields.named(b"\xa2id")?.uuid()?),
         agent: AgentId(fields.named(b"\xa5agent")?.uuid()?),
@@ -66,6 +68,7 @@ pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
         interrupted: fields.named(b"\xabinterrupted")?.flag()?,
         ephemeral: fields.named(b"\xa9ephemeral")?.flag()?,
         compacted: fields.named(b"\xa9compacted")?.small()?,
+        stored: if has_rows { fields.named(b"\xa6stored")?.small()? } else { 0 },
         taint: Taint::default(),
         addresses: Vec::new(),
     };
@@ -221,7 +224,7 @@ mod tests {
             label in prop::option::of("\\PC{0,80}"),
             (created_at, updated_at) in (moment(), moment()),
             log in number(),
-            (message_count, next_ordinal, compacted) in any::<(u32, u32, u32)>(),
+            (message_count, next_ordinal, compacted, stored) in any::<(u32, u32, u32, u32)>(),
             (interrupted, ephemeral) in any::<(bool, bool)>(),
         ) -> SessionRecord {
             SessionRecord {
@@ -236,6 +239,7 @@ mod tests {
                 interrupted,
                 ephemeral,
                 compacted,
+                stored,
                 taint: Taint::default(),
                 addresses: Vec::new(),
             }
@@ -294,6 +298,7 @@ mod tests {
             interrupted: false,
             ephemeral: false,
             compacted: 0,
+            stored: 0,
             taint: Taint::NONE,
             addresses: Vec::new(),
         };

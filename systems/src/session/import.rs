@@ -12,7 +12,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use serde_json::json;
 
-use super::{admit, clean_label, label_free, owned_or_absent, spawn};
+use super::{admit, clean_label, has_room, label_free, owned_or_absent, put_row, spawn};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -62,6 +62,7 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
     }
     check(&messages)?;
     admit(world, Some(owner))?;
+    has_room(world, owner)?;
     let now = world.resource::<Now>().0;
     let messages: Vec<ImportedMessage> = messages
         .into_iter()
@@ -146,7 +147,7 @@ pub(super) fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messa
             model: message.model.clone(),
             stopped: false,
         };
-        world.op(record::put_content(record::message_key(MessageKey { log, ordinal, index }), &record));
+        put_row(world, session, record::put_content(record::message_key(MessageKey { log, ordinal, index }), &record));
         count += u32::from(message.role != Role::Tool);
         index += 1;
     }

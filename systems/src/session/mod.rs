@@ -12,6 +12,9 @@ pub mod limits;
 mod list;
 mod metrics;
 mod remove;
+mod room;
+#[cfg(test)]
+mod room_tests;
 mod row_template;
 mod rows;
 mod show;
@@ -26,7 +29,8 @@ pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 pub use told::{SessionChange, SessionEvent, changes_of};
 
-pub(crate) use row_template::{RowTemplate, SaidRow};
+pub(crate) use room::{Stored, grow, has_room, put_row, restore_stored};
+pub(crate) use row_template::{MESSAGE_KEY_BYTES, RowTemplate, SaidRow};
 
 pub(crate) use remove::{discard, remove, remove_all};
 
@@ -58,18 +62,22 @@ use agentsvc_components::session::record::SessionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "people", "taint", "agent", "compaction", "manifest"],
+    uses: &["audit", "people", "taint", "agent", "compaction", "config", "manifest"],
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
     outcomes: &[OutcomeDef::of::<LogSwept>()],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
     measures: &[Measure::of::<SessionId>("sessions", rows::heap, 12 + entries(24, 1))],
     install: |world| {
         index::install(world);
+        room::install(world);
         world.init_resource::<told::Changes>();
     },
     told: told::take,
     is_quiet,
-    check: index::check,
+    check: |world, faults| {
+        index::check(world, faults);
+        room::check(world, faults);
+    },
     commands: &[
         CommandDef::of::<BranchSession>(),
         CommandDef::of::<CleanupSessions>(),
@@ -120,6 +128,15 @@ pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Re
         let refusal = Refusal::new(RefusalKind::Forbidden, "the session belongs to another agent");
         Err(Refusal { field: Some("session_id".to_owned()), ..refusal })
     }
+}
+
+/// Refuses a new session under an id that is made of names (a UUID of version 8), such as that of a user or a chat with an agent:
+/// whoever knows the names could take it for another agent before.
+pub(crate) fn check_chosen(id: SessionId) -> Result<(), Refusal> {
+    if id.0.get_version_num() != 8 {
+        return Ok(());
+    }
+    Err(Refusal { field: Some("session_id".to_owned()), ..Refusal::not_found("session", id) })
 }
 
 /// The session `id` of `owner`, or a refusal.
@@ -198,6 +215,7 @@ fn make(
         interrupted: false,
         ephemeral,
         compacted: 0,
+        stored: 0,
         taint: Taint::NONE,
     };
     let entity = world.spawn((id, component)).id();

@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
 use serde_json::json;
 
 use super::told::{self, SessionEvent};
-use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, spawn, sweep};
+use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, room, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
@@ -40,6 +40,7 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
     if used {
         sweep(world, log);
     }
+    room::release(world, entity);
     world.despawn(entity);
 }
 

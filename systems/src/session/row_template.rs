@@ -10,6 +10,9 @@ use uuid::Uuid;
 
 use crate::kernel::record::{DeferredRecord, MessageKey, encode, message_key, op};
 
+/// Bytes of a message's key.
+pub(crate) const MESSAGE_KEY_BYTES: usize = 17;
+
 /// The stored form of a user's message of one text, but for the turn that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowTemplate {
@@ -39,7 +42,7 @@ impl RowTemplate {
     }
 
     /// Bytes of a row.
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.row.len()
     }
 
@@ -65,8 +68,7 @@ pub(crate) struct SaidRow {
 
 impl DeferredRecord for SaidRow {
     fn bytes(&self) -> usize {
-        // A message's key has 17 bytes.
-        17 + self.row.bytes()
+        MESSAGE_KEY_BYTES + self.row.bytes()
     }
 
     fn write(self: Box<Self>) -> Op {

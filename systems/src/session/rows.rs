@@ -27,6 +27,7 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         interrupted: session.interrupted,
         ephemeral: session.ephemeral,
         compacted: session.compacted,
+        stored: session.stored,
         taint: session.taint,
         addresses: world.get::<KnownAddresses>(entity).map(|known| known.0.clone()).unwrap_or_default(),
     }))

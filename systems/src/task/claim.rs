@@ -12,7 +12,7 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
-use super::post::check_agent;
+use super::post::{check_agent, is_assigned};
 use super::{TaskView, Tasks};
 use crate::agent::limit_of;
 use crate::audit::Audit;
@@ -54,7 +54,7 @@ fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskVi
     let ClaimNextTask { agent, by } = command;
     let owner = check_agent(world, agent)?;
     let name = world.get::<Agent>(owner).map(|owner| owner.name.clone()).unwrap_or_default();
-    let is_for = |id| state::<Task>(world, id).is_some_and(|task| is_for(world, task, agent, owner));
+    let is_for = |id| state::<Task>(world, id).is_some_and(|task| is_for(world, task, owner));
     let next = world.resource::<Tasks>().next_for(agent, &name, limit_of(world, owner), is_for);
     let Some(task) = next else {
         taint::carry(world, Taint::NONE);
@@ -72,7 +72,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
         let text = format!("the task is {}; only a pending task can be claimed", task.state.as_str());
         return Err(Refusal::of(error_codes::TASK_NOT_PENDING, text));
     }
-    if !is_for(world, task, agent, owner) {
+    if !is_for(world, task, owner) {
         let text = "the task is assigned to another agent";
         return Err(Refusal::of(error_codes::TASK_ASSIGNED, text));
     }
@@ -92,12 +92,13 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
 
 /// May the agent take the task? It may when the task names it, by id or by name, or names nobody. A task of a user with a
 /// limited role is for agents of that user, and agents of such a user take no open tasks of others.
-fn is_for(world: &World, task: &Task, agent: AgentId, entity: Entity) -> bool {
+fn is_for(world: &World, task: &Task, entity: Entity) -> bool {
     let is_of = |user| world.get::<OwnedBy>(entity) == Some(&OwnedBy(user));
     if task.user.is_some_and(|user| !is_of(user)) {
         return false;
     }
-    let Some(owner) = task.owner() else { return task.user.is_some() || limit_of(world, entity).is_none() };
-    let is_name = || world.get::<Agent>(entity).is_some_and(|agent| *agent.name == *owner);
-    owner.parse::<AgentId>().is_ok_and(|id| id == agent) || is_name()
+    match task.owner() {
+        Some(_) => is_assigned(world, task, entity),
+        None => task.user.is_some() || limit_of(world, entity).is_none(),
+    }
 }

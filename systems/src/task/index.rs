@@ -11,8 +11,9 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
+use super::post::assignee_of;
 use super::window::Throughput;
-use crate::agent::{acting_limit, check_reach, is_limited, named, reaches_of};
+use crate::agent::{acting_limit, check_reach, is_limited, reaches_of};
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
@@ -30,7 +31,7 @@ indexed!(Task: TaskPlaces, "task", is_limited => is_known);
 fn is_known(world: &World, task: &Task) -> bool {
     let Some(user) = acting_limit(world) else { return true };
     let of_agent = |agent: &Option<AgentId>| agent.is_some() && reaches_of(world, *agent);
-    let for_agent = || task.owner().and_then(|owner| named(world, owner).ok());
+    let for_agent = || assignee_of(world, task);
     match task.user {
         Some(of) => of == user,
         None => {

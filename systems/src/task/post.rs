@@ -5,6 +5,7 @@ use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::slot::Slot;
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use super::index::has_room;
 use super::{TaskView, Tasks};
-use crate::agent::{acting_limit, check_reach, is_limited, reached};
+use crate::agent::{acting_limit, agent_named, check_reach, is_limited, is_shared, reached};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::event::told::Tell;
@@ -59,6 +60,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     let task = Task {
         title: title.into(),
         description: description.into(),
+        assigned: assignee.as_deref().and_then(|to| named_now(world, to)),
         assignee: assignee.map(Into::into),
         posted_by,
         claimed_by: None,
@@ -90,15 +92,33 @@ pub(super) fn posted(world: &mut World, entity: Entity, by: Option<TurnId>) {
         title: task.title.to_string(),
         description: event_text(&task.description),
         assignee: task.assignee.as_deref().map(ToOwned::to_owned),
-        assignee_id: task.owner().and_then(|owner| living(world, owner)),
+        assignee_id: assignee_of(world, task).map(|agent| id_of(world, agent)),
         by,
     };
     world.event(event);
 }
 
-/// The live agent that an id or a name means.
-fn living(world: &World, text: &str) -> Option<AgentId> {
-    crate::agent::named(world, text).ok().map(|entity| id_of(world, entity))
+/// The agent that has this name now.
+fn named_now(world: &World, name: &str) -> Option<AgentId> {
+    agent_named(world, name).map(|agent| id_of(world, agent))
+}
+
+/// The live agent that is to do a task, if it names one.
+pub(super) fn assignee_of(world: &World, task: &Task) -> Option<Entity> {
+    let agent = crate::agent::named(world, task.owner()?).ok()?;
+    is_assigned(world, task, agent).then_some(agent)
+}
+
+/// Does the task name this agent? By its id, or by its name: then it is the agent that had the name when the task was posted,
+/// one that a person made for all, or for a task of a user one of that user. Any other may have taken a name that was free.
+pub(super) fn is_assigned(world: &World, task: &Task, agent: Entity) -> bool {
+    let (Some(to), id) = (task.owner(), id_of::<AgentId>(world, agent)) else { return false };
+    if let Ok(named) = to.parse::<AgentId>() {
+        return named == id;
+    }
+    let is_name = world.get::<Agent>(agent).is_some_and(|agent| *agent.name == *to);
+    let is_of = |user| world.get::<OwnedBy>(agent) == Some(&OwnedBy(user));
+    is_name && (task.assigned == Some(id) || task.user.map_or_else(|| is_shared(world, agent), is_of))
 }
 
 /// Refuses what does not fit on one line of `most` bytes.

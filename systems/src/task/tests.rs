@@ -358,3 +358,47 @@ fn the_texts_of_tasks_take_so_many_bytes() {
     world.ask(Remove::<Task>(task)).unwrap();
     world.ask(more()).unwrap();
 }
+
+#[test]
+fn a_name_that_was_free_gives_no_agent_a_task_of_others() {
+    use agentsvc_components::Actor;
+    use agentsvc_components::kernel::id::{KeyId, UserId};
+    let mut world = TestWorld::new();
+    let user = Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(1))) };
+    let mut parent = crate::testing::spawn_command("parent");
+    parent.manifest.capabilities.agent_spawn = Some(true);
+    parent.hash = crate::manifest::hash(&parent.manifest);
+    let parent = world.ask(parent).unwrap().agent;
+    // Nobody is called so when the first is posted, and whoever is meant by the second goes.
+    let (early, gone) = (post(&mut world, "early", Some("worker")), {
+        let first = world.spawn("worker");
+        let task = post(&mut world, "gone", Some("worker"));
+        world.ask(RemoveAgents(vec![first])).unwrap();
+        task
+    });
+    let child = crate::testing::spawn_command("worker");
+    let spawned = world.ask(crate::agent::SpawnChild { parent, child, by: None }).unwrap().agent;
+    for task in [early, gone] {
+        assert_eq!(code(claim(&mut world, task, spawned)), "task_assigned");
+    }
+    assert!(world.ask(ClaimNextTask { agent: spawned, by: None }).unwrap().is_none());
+    // The one that is meant is found by its name.
+    let meant = post(&mut world, "meant", Some("worker"));
+    world.restart();
+    claim(&mut world, meant, spawned).unwrap();
+    world.ask(RemoveAgents(vec![spawned])).unwrap();
+    world.actor = user;
+    let of_user = world.ask(crate::testing::spawn_command("worker")).unwrap().agent;
+    let own = post(&mut world, "own", Some("worker"));
+    world.actor = Actor::Api;
+    for task in [early, gone] {
+        assert_eq!(code(claim(&mut world, task, of_user)), "task_assigned");
+    }
+    claim(&mut world, own, of_user).unwrap();
+    world.ask(RemoveAgents(vec![of_user])).unwrap();
+    // One that a person makes for all is who was meant.
+    let again = world.spawn("worker");
+    for task in [early, gone] {
+        claim(&mut world, task, again).unwrap();
+    }
+}

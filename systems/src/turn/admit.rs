@@ -11,7 +11,7 @@ use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::error_codes;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{RefusalKind, TurnId};
+use agentsvc_components::{Refusal, RefusalKind, TurnId};
 
 use super::finish::{End, finish};
 use super::{drain, profile};
@@ -22,7 +22,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::{Admission, stand_in_line};
-use crate::{budget, compaction, goal, proactive_memory, prompt};
+use crate::{budget, compaction, goal, proactive_memory, prompt, session};
 
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
@@ -51,6 +51,10 @@ pub(crate) fn admit(world: &mut World) {
             }
             if let Some(why) = profile::exceeded(world, turn) {
                 exceeded.push((turn, why));
+                continue;
+            }
+            if let Err(full) = has_room(world, turn) {
+                refused.push((turn, Denial::Refused(Box::new(full))));
                 continue;
             }
             let Some(need) = budget::need(world, turn) else { continue };
@@ -93,6 +97,11 @@ pub(crate) fn admit(world: &mut World) {
             budget::promise_left(world, owner);
         }
     }
+}
+
+/// Refuses the next call of a turn whose answer there is no room for in the store. A summary of what is there is small.
+fn has_room(world: &World, entity: Entity) -> Result<(), Refusal> {
+    world.get::<Turn>(entity).map_or(Ok(()), |turn| session::has_room(world, turn.agent))
 }
 
 /// False for a turn that an interrupt ends before its first call (spec 1, Interrupting a turn): one that was cancelled

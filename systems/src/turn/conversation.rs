@@ -113,6 +113,10 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
                 found
             }
             None => {
+                // The name of a user stands in its label.
+                if label.is_none() {
+                    session::check_chosen(id)?;
+                }
                 session::admit(world, Some(owner))?;
                 let label = label.filter(|label| world.resource::<Index>().labelled(owner, label).is_none());
                 session::spawn(world, owner, Some(id), label)

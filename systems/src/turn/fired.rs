@@ -20,7 +20,7 @@ use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::session::{self, RowTemplate};
-use crate::taint;
+use crate::{people, taint};
 
 /// Where a fired turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,11 +109,15 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
     Ok(message::begin(world, agent, session, turn))
 }
 
-/// Refuses what an agent whose wakes are paused would do by itself. What others ask of it goes on.
+/// Refuses what an agent whose wakes are paused, or whose user may not run it, would do by itself. What others ask of it goes on.
 fn rests(world: &World, agent: Entity, origin: Origin) -> Result<(), Refusal> {
     let is_own = matches!(origin, Origin::Schedule { .. } | Origin::Trigger { .. } | Origin::Dream { .. });
     if is_own && world.get::<WakesPaused>(agent).is_some() {
         let text = "the agent belongs to a hand that is paused; resume the hand first";
+        return Err(Refusal::conflict(text).with_code(AGENT_NOT_RUNNING));
+    }
+    if is_own && people::is_at_rest(world, agent) {
+        let text = "the agent belongs to a user who may not run agents";
         return Err(Refusal::conflict(text).with_code(AGENT_NOT_RUNNING));
     }
     Ok(())

@@ -101,3 +101,49 @@ fn a_turn_leaves_so_many_notes() {
     let expected: Vec<String> = (0..limit::NOTICES_MAX).map(|n| format!("note {n}")).collect();
     assert_eq!(notices, expected);
 }
+
+#[test]
+fn an_id_that_is_made_of_names_is_taken_by_nobody_before() {
+    use agentsvc_components::kernel::id::KeyId;
+    use agentsvc_components::session::message::{ChatMessage, Role};
+    use agentsvc_components::turn::{ChatSource, Origin, TurnRequest};
+    use agentsvc_components::{Actor, SessionId};
+    let mut world = TestWorld::new();
+    let (victim, thief) = (world.spawn("victim"), world.spawn("thief"));
+    let of_names = |at: u8| SessionId(uuid::Builder::from_custom_bytes([at; 16]).into_uuid());
+    let message = || NewMessage::text("go");
+    let conversation = |agent, id, label: Option<&str>| {
+        PostConversation(Conversation {
+            agent,
+            venue: ConversationTarget::Kept { session: id, label: label.map(Into::into) },
+            messages: vec![ChatMessage::text(Role::User, "go")],
+            origin: Origin::OpenAi,
+            request: None,
+        })
+    };
+    let before = world.store.len();
+    world.actor = Actor::Key { key: KeyId(Uuid::from_u128(1)), user: None };
+    for id in [of_names(1), of_names(2)] {
+        let posted = world.ask(PostMessage { agent: thief, session: Some(id), message: message() });
+        let held = world.ask(conversation(thief, id, None));
+        for refusal in [posted.unwrap_err(), held.unwrap_err()] {
+            assert_eq!((refusal.kind, refusal.field.as_deref()), (RefusalKind::NotFound, Some("session_id")));
+        }
+    }
+    world.actor = Actor::Api;
+    assert_eq!(world.store.len(), before);
+    // Whoever makes the ids has them still free, and goes on with them as anyone may.
+    world.ask(conversation(victim, of_names(1), Some("user:tom"))).unwrap();
+    let source = ChatSource { channel_type: "w".into(), ..ChatSource::default() };
+    let request = Some(Box::new(TurnRequest { chat: Some(Box::new(source)), ..TurnRequest::default() }));
+    world
+        .ask(PostMessage { agent: victim, session: Some(of_names(2)), message: NewMessage { request, ..message() } })
+        .unwrap();
+    for id in [of_names(1), of_names(2)] {
+        world.ask(PostMessage { agent: victim, session: Some(id), message: message() }).unwrap();
+        let refusal = world.ask(PostMessage { agent: thief, session: Some(id), message: message() }).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Forbidden);
+    }
+    let free = SessionId(Uuid::from_u128(77));
+    world.ask(PostMessage { agent: thief, session: Some(free), message: message() }).unwrap();
+}

@@ -27,9 +27,9 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
-use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::outbox::Outbox;
 use crate::kernel::record::{BoxedRecord, MessageKey, message_key, put_content};
-use crate::session::SaidRow;
+use crate::session::{MESSAGE_KEY_BYTES, SaidRow};
 use crate::{budget, proactive_memory, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
@@ -185,11 +185,21 @@ pub(crate) fn take(
     let entity = match (found, session) {
         (Some(entity), _) => entity,
         (None, id) => {
+            if let Some(id) = id.filter(|_| !is_made_of_names(&message)) {
+                session::check_chosen(id)?;
+            }
             session::admit(world, Some(owner))?;
             session::spawn(world, owner, id, None)
         }
     };
     Ok(open(world, (owner, entity), message, streaming, link, depth))
+}
+
+/// Does the daemon make the id of the message's session of names: those of a chat, a hook, another node, or an A2A client? Other
+/// ids are given by clients and by models.
+fn is_made_of_names(message: &NewMessage) -> bool {
+    let is_chat = message.request.as_ref().is_some_and(|request| request.chat.is_some());
+    is_chat || matches!(message.origin, Origin::A2a { .. } | Origin::Hook { .. } | Origin::Peer)
 }
 
 /// Takes a message in a hidden session that ends with its turn: of a conversation that strangers began, or one of several users,
@@ -244,7 +254,8 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
     Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
-/// Refuses a message to an agent that is not for the agent that acts, does not run or whose budget is used up, or to a full world.
+/// Refuses a message to an agent that is not for the agent that acts, does not run or whose budget or storage is
+/// used up, or to a full world.
 pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     check_reach(world, owner)?;
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
@@ -255,6 +266,7 @@ pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
         return Err(Refusal::busy("too many turns are open; try again later", 5));
     }
+    session::has_room(world, owner)?;
     budget::at_door(world, owner)
 }
 
@@ -385,7 +397,7 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
         }
         counted += u32::from(role == Role::User || (role == Role::Assistant && !text_of(&blocks).is_empty()));
         let row = MessageRecord { turn, role, blocks, created_at: now, usage: None, model: None, stopped: false };
-        world.op(put_content(message_key(MessageKey { log, ordinal, index }), &row));
+        session::put_row(world, session, put_content(message_key(MessageKey { log, ordinal, index }), &row));
         index += 1;
     }
     let mut home = world.get_mut::<Session>(session).expect("found above");
@@ -402,6 +414,7 @@ fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> 
     home.next_ordinal += 1;
     home.message_count += 1;
     home.updated_at = said.at;
+    session::grow(world, session, MESSAGE_KEY_BYTES + said.row.bytes());
     (Box::new(SaidRow { row: Arc::clone(&said.row), at: MessageKey { log, ordinal, index: 0 }, turn }), ordinal)
 }
 
@@ -423,22 +436,4 @@ fn told(blocks: &[Block]) -> Arc<str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_carries_the_beginning_of_the_whole_message() {
-        let text = |text: &str| Block::Text { text: text.to_owned() };
-        let call = Block::ToolCall(ToolCall { id: "c".into(), name: "t".into(), input: "{}".into() });
-        let most = limit::EVENT_TEXT_BYTES_MAX;
-        for blocks in [
-            vec![],
-            vec![text("a"), call, text("ä")],
-            vec![text(&"x".repeat(most - 1)), text("ä"), text("b")],
-            vec![text(&"x".repeat(most)), text("y")],
-            vec![text(&"ä".repeat(most))],
-        ] {
-            assert_eq!(*told(&blocks), *event_text(&text_of(&blocks)));
-        }
-    }
-}
+mod tests;

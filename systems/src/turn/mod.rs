@@ -131,6 +131,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "injection",
         "manifest",
         "model",
+        "people",
         "proactive_memory",
         "prompt",
         "rehearsal",

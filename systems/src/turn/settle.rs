@@ -21,7 +21,7 @@ use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
 use crate::model::ModelTotals;
 use crate::model::admission::Admission;
-use crate::{compaction, usage};
+use crate::{compaction, session, usage};
 
 /// The turn that still waits for `attempt`; a stale outcome is counted and dropped.
 fn awaited(world: &mut World, attempt: Attempt) -> Option<Entity> {
@@ -110,7 +110,7 @@ pub(super) fn write_row(world: &mut World, entity: Entity, index: u32, row: &Mes
     }
     home.updated_at = row.created_at;
     let log = home.log;
-    world.op(record::put_content(record::message_key(MessageKey { log, ordinal, index }), row));
+    session::put_row(world, session, record::put_content(record::message_key(MessageKey { log, ordinal, index }), row));
     world.mark(session);
 }
 

@@ -36,7 +36,7 @@ use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
 use crate::taint::{self, Judgement};
 use crate::turn::metrics::TurnTotals;
-use crate::{agent, approval};
+use crate::{agent, approval, session};
 
 /// The model asks for tools: its answer is stored, each call is judged, and a row is reserved for each result, so that
 /// results stand in the order of the calls however they come back.
@@ -383,7 +383,7 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     }
     if let (Some(whole), Some(log)) = (end.whole, world.get::<Session>(session).map(|home| home.log)) {
         let key = record::result_key(MessageKey { log, ordinal, index: end.index });
-        world.op(record::op(Space::Content, key, Some(whole.as_bytes().to_vec())));
+        session::put_row(world, session, record::op(Space::Content, key, Some(whole.into_bytes())));
     }
     write_result(world, entity, end.index, end.call, content, is_error);
     proceed(world, entity);

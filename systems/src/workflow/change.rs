@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
 use super::reach::pinned;
-use super::show::{Definitions, QUOTA, WorkflowView};
+use super::show::{WorkflowView, admit};
 use super::{Workflows, end};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -41,7 +41,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
         created_at: now,
         updated_at: now,
     };
-    QUOTA.admit(world.resource::<Definitions>().used, 1, workflow.bytes())?;
+    admit(world, 1, workflow.bytes())?;
     let id: WorkflowId = mint(world, Slot::ROOT);
     world.audit(audit_kinds::WORKFLOW_CREATED, None, json!({ "workflow": id, "name": workflow.name }));
     let entity = world.spawn((id, workflow)).id();
@@ -89,7 +89,7 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
         created_at: old.created_at,
         updated_at: now,
     };
-    QUOTA.admit(world.resource::<Definitions>().used, 0, new.bytes().saturating_sub(was))?;
+    admit(world, 0, new.bytes().saturating_sub(was))?;
     world.audit(audit_kinds::WORKFLOW_UPDATED, None, json!({ "workflow": id, "name": new.name }));
     change(world, entity, |workflow: &mut Workflow| *workflow = new);
     WorkflowView::seen(world, id)

@@ -130,6 +130,8 @@ pub(crate) struct Workflows {
     /// Steps that came back without their turn; looked at once all ends of turns are told.
     orphans: Vec<(RunId, u16, TurnId)>,
     open_bytes: usize,
+    /// How many are under way, by the first agent that their steps name by its id. No entry is 0.
+    open_of: BTreeMap<AgentId, usize>,
     kept_bytes: usize,
 }
 
@@ -187,7 +189,12 @@ impl Workflows {
                 self.ended_of.insert((run.workflow, at, id));
                 self.kept_bytes += bytes;
             }
-            None => self.open_bytes += bytes,
+            None => {
+                self.open_bytes += bytes;
+                if let Some(agent) = show::first_agent(&run.steps) {
+                    *self.open_of.entry(agent).or_default() += 1;
+                }
+            }
         }
     }
 
@@ -205,6 +212,14 @@ impl Workflows {
             self.kept_bytes -= bytes;
         } else {
             self.open_bytes -= bytes;
+            if let Some(agent) = show::first_agent(&run.steps)
+                && let Some(open) = self.open_of.get_mut(&agent)
+            {
+                *open -= 1;
+                if *open == 0 {
+                    self.open_of.remove(&agent);
+                }
+            }
         }
         for (step, due) in (0..).zip(run.progress.iter().map(|step| step.due)) {
             if let Some(due) = due {

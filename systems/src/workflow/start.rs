@@ -14,18 +14,19 @@ use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
 use agentsvc_components::workflow::record::RunPlanRecord;
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
-use agentsvc_components::{Refusal, RefusalKind, RunId, TurnId, WorkflowId};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, RunId, TurnId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
 use super::reach::pinned;
 use super::{Definitions, RunWaiters, Workflows, rows};
+use crate::agent::own_agents;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::find;
 use crate::kernel::id_generator::mint;
-use crate::kernel::index;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -227,7 +228,10 @@ fn check_room(world: &World) -> Result<(), Refusal> {
     let workflows = world.resource::<Workflows>();
     let full = workflows.open() >= limit::WORKFLOW_RUNS_OPEN_MAX
         || workflows.open_bytes >= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX;
-    if !full {
+    // Those of a user with a limited role name agents of the user by their ids.
+    let own = own_agents(world).into_iter().flatten();
+    let own = own.filter_map(|agent| workflows.open_of.get(&id_of::<AgentId>(world, agent))).sum::<usize>();
+    if !full && own < limit::WORKFLOW_RUNS_OPEN_OF_USER_MAX {
         return Ok(());
     }
     let text = "too many workflow runs are open; try again later";

@@ -59,6 +59,8 @@ pub(crate) struct Chat {
     pub(crate) sessions: Vec<SessionId>,
     /// Its messages ask for extended thinking.
     pub(crate) thinking: bool,
+    /// Whoever types may change the agent, not only talk to it.
+    pub(crate) may_write: bool,
 }
 
 /// What a command has to say.
@@ -147,9 +149,21 @@ mod tests {
     use crate::testing;
 
     async fn typed(content: &str) -> Result<Outcome, Error> {
+        typed_by(true, content).await
+    }
+
+    async fn typed_by(may_write: bool, content: &str) -> Result<Outcome, Error> {
         let api = testing::front(ApiSettings::default());
         let agent = AgentId(uuid::Uuid::nil());
-        run(Chat { api, agent, sessions: Vec::new(), thinking: false }, content).await
+        run(Chat { api, agent, sessions: Vec::new(), thinking: false, may_write }, content).await
+    }
+
+    #[tokio::test]
+    async fn who_may_only_talk_does_not_change_the_agent() {
+        for content in ["/model gpt-4o", "/model openai gpt-4o"] {
+            let refused = typed_by(false, content).await.unwrap_err();
+            assert!(refused.status() == 403 && refused.message().contains("scope write"), "{refused}");
+        }
     }
 
     #[tokio::test]

@@ -26,6 +26,9 @@ async fn model(chat: Chat, words: String) -> Result<Outcome, Error> {
         (Some(provider), Some(model), None) => (Some(provider), model),
         _ => return Err(Error::bad_request("usage: /model [provider] <model>")),
     };
+    if !chat.may_write {
+        return Err(Error::forbidden("this key may not change the model, which needs the scope write"));
+    }
     let patch = model_patch(model, provider)?;
     let view = chat.api.bridge.ask(UpdateAgent { agent, patch }).await?;
     Ok(format!("The model is now {} of provider {}.", view.model, view.provider).into())

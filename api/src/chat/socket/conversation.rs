@@ -56,6 +56,8 @@ pub(crate) struct Partner {
     pub(crate) agent: AgentSummary,
     /// The client knows of agents of its user only.
     pub(crate) is_limited: bool,
+    /// The client may change the agent.
+    pub(crate) may_write: bool,
     /// The client's address, whose rate budget is used.
     pub(crate) peer: IpAddr,
     /// The trace of the handshake.
@@ -87,6 +89,8 @@ pub(crate) struct Conversation<S> {
     posting: Arc<AtomicBool>,
     /// The client's messages ask for extended thinking.
     thinking: bool,
+    /// The client may change the agent.
+    may_write: bool,
 }
 
 /// What became of an input.
@@ -114,6 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             aside: None,
             posting: Arc::default(),
             thinking: false,
+            may_write: partner.may_write,
             api,
         };
         conversation.tell(&ServerMessage::Connected { agent_id: conversation.agent.0 });
@@ -228,6 +233,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         }
     }
 
+    /// Where a command is typed.
+    fn chat(&self, api: Arc<Api>) -> Chat {
+        let (agent, sessions) = (self.agent, self.turns.sessions());
+        Chat { api, agent, sessions, thinking: self.thinking, may_write: self.may_write }
+    }
+
     /// Begins to do what the client said.
     fn begin(&mut self, input: Message) -> BoxFuture<'static, Result<Done, Error>> {
         let (api, agent) = (Arc::clone(&self.api), self.agent);
@@ -235,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
         let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
         if command::is_known(&input.content) && command::is_command(&input.content) {
-            let chat = Chat { api, agent, sessions: self.turns.sessions(), thinking: self.thinking };
+            let chat = self.chat(api);
             let run = async move { Ok(Done::Command(command::run(chat, &input.content).await?)) };
             return Box::pin(run.instrument(span));
         }
@@ -251,7 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         if self.thinking {
             request.get_or_insert_default().thinking = true;
         }
-        let chat = Chat { api: Arc::clone(&api), agent, sessions: self.turns.sessions(), thinking: self.thinking };
+        let chat = self.chat(Arc::clone(&api));
         let posting = Arc::clone(&self.posting);
         let begin = async move {
             if let Some(content) = invoke::message_of(&api, agent, &input.content).await? {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sign_in::{ServerSignIns, SignInAnswer, SignInStarted, SignInStatus};
+use crate::http::blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::plain_page::{self, page};
@@ -127,7 +128,7 @@ fn sign_ins(call: &Call) -> Result<Arc<dyn ServerSignIns>, Error> {
 
 /// Does the work to its end, also when the client goes away: a code and a refresh token are good for one use.
 async fn detached<T: Send + 'static>(work: BoxFuture<'static, Result<T, Error>>) -> Result<T, Error> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
+    blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
 }
 
 fn unknown(server: &str) -> Error {

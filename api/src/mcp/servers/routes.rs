@@ -17,7 +17,7 @@ use super::shape::{
     ServerLog,
 };
 use super::sign_in::ServerSignIns;
-use crate::http::blocking::spawn_blocking;
+use crate::http::blocking::{spawn, spawn_blocking};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::error_codes::VAULT_UNAVAILABLE;
@@ -103,7 +103,7 @@ pub(crate) fn servers(call: &Call) -> Result<Servers, Error> {
 
 /// Does the work to its end, also when the client goes away: what is stored has to be started, too.
 pub(crate) async fn detached(work: BoxFuture<'static, Result<Response, Error>>) -> Result<Response, Error> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
+    spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
 }
 
 /// Does what waits for the disk.

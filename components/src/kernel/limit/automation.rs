@@ -4,6 +4,10 @@ limits! {
     pub(super) const ALL;
     /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
     pub const APPROVALS_PENDING_MAX: usize = 10_000;
+    /// Approvals of one family of agents, or of the agents of one user, that may be pending. More: as if there were too many.
+    pub const APPROVALS_PENDING_OF_FAMILY_MAX: usize = APPROVALS_PENDING_MAX / 4;
+    /// Bytes of the texts of those approvals from which on no other one may be pending.
+    pub const APPROVALS_PENDING_OF_FAMILY_BYTES_MAX: usize = APPROVALS_PENDING_BYTES_MAX / 4;
     /// Approvals of one agent that may be pending, so that it leaves some to others. More: as if there were too many.
     pub const APPROVALS_PENDING_OF_AGENT_MAX: usize = APPROVALS_PENDING_MAX / 10;
     /// Approvals that one beat ends because no decision was made in time; the rest waits for the next beat.
@@ -101,6 +105,10 @@ limits! {
     pub const WORKFLOWS_MAX: usize = 10_000;
     /// Bytes of the texts of all workflow definitions. More: 429; none is made, and none is given longer texts.
     pub const WORKFLOWS_BYTES_MAX: usize = 256 << 20;
+    /// Workflow definitions of one user. More: 429.
+    pub const WORKFLOWS_OF_USER_MAX: usize = WORKFLOWS_MAX / 10;
+    /// Bytes of the texts of the definitions of one user. More: 429.
+    pub const WORKFLOWS_OF_USER_BYTES_MAX: usize = WORKFLOWS_BYTES_MAX / 8;
     /// Steps of one workflow. More: 400.
     pub const WORKFLOW_STEPS_MAX: usize = 64;
     /// Steps that one workflow runs side by side. More: 400.
@@ -135,6 +143,8 @@ limits! {
     pub const WORKFLOW_DEPTH_MAX: usize = 4;
     /// Runs under way in the whole world. More: 429.
     pub const WORKFLOW_RUNS_OPEN_MAX: usize = 10_000;
+    /// Runs of one user under way. More: 429.
+    pub const WORKFLOW_RUNS_OPEN_OF_USER_MAX: usize = WORKFLOW_RUNS_OPEN_MAX / 10;
     /// Bytes of all runs under way above which no run is begun: 429.
     pub const WORKFLOW_RUNS_OPEN_BYTES_MAX: usize = 256 << 20;
     /// Ended runs that are kept of one workflow; the oldest go.

@@ -37,6 +37,8 @@ limits! {
     pub const STREAM_TURNS_EXPECTED_MAX: usize = 1_024;
     /// Uploads and files written over HTTP that may be on their way in at once. More: 503 with `Retry-After`.
     pub const UPLOADS_OPEN_MAX: usize = 64;
+    /// The same of one user, or of one named key without a user. More: likewise.
+    pub const UPLOADS_OPEN_OF_USER_MAX: usize = UPLOADS_OPEN_MAX / 4;
     /// Seconds for a client to send a file. Longer: 408.
     pub const UPLOAD_SECS_MAX: u64 = 900;
     /// Attachments of one message. More: 400.

@@ -75,6 +75,7 @@ fn session() -> SessionRecord {
         interrupted: true,
         ephemeral: true,
         compacted: 2,
+        stored: 7,
         taint: Taint::WEB,
         addresses: vec![3, u64::MAX],
     }
@@ -162,6 +163,7 @@ fn task() -> Task {
         title: "count".into(),
         description: "the sheep".into(),
         assignee: Some("scout".into()),
+        assigned: Some(agent().id),
         posted_by: Some(agent().id),
         claimed_by: Some(agent().id),
         claimed_at: Some(Timestamp(4)),

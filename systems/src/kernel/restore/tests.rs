@@ -60,6 +60,7 @@ fn session(n: u32) -> SessionRecord {
         interrupted: false,
         ephemeral: false,
         compacted: 0,
+        stored: n % 3,
         taint: Taint::NONE,
         addresses: Vec::new(),
     }

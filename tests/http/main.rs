@@ -88,6 +88,8 @@ mod peers;
 mod people;
 mod people_deputies;
 mod people_matrix;
+mod plugin_hooks;
+mod plugins;
 mod prompts;
 mod provider_endpoints;
 mod provider_login;

@@ -293,6 +293,8 @@ impl Definition {
             false => args.iter().map(|text| expanded(text, &home, &env)).collect(),
         };
         ServerProgram {
+            shown: Vec::new(),
+            memory_bytes: None,
             command,
             arguments,
             directory,

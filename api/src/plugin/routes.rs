@@ -185,13 +185,10 @@ impl InstallBody {
         match source.as_deref() {
             Some("registry") => Ok(PluginSource::Registry(need("name", name)?)),
             Some("local") => local("path", need("path", path)?),
-            Some("git") => {
-                let path = path.map(|path| text("path", &path)).transpose()?;
-                Ok(PluginSource::Git { url: need("url", url)?, branch, path })
-            }
-            Some(other) => bare("source", text("source", other)?, branch),
+            Some("git") => git(need("url", url)?, branch, path),
+            Some(other) => bare("source", text("source", other)?, (branch, path)),
             None => match (name, path, url) {
-                (_, _, Some(url)) => Ok(PluginSource::Git { url: text("url", &url)?, branch, path: None }),
+                (_, path, Some(url)) => git(text("url", &url)?, branch, path),
                 (_, Some(path), _) => local("path", text("path", &path)?),
                 (Some(name), ..) => Ok(PluginSource::Registry(text("name", &name)?)),
                 _ => Err(Error::bad_field("source", "source: missing; say where the plugin comes from")),
@@ -207,10 +204,19 @@ fn local(field: &'static str, path: String) -> Result<PluginSource, Error> {
     Err(Error::bad_field(field, format!("{field}: must be an absolute path")))
 }
 
-/// A text that is itself the source.
-fn bare(field: &'static str, source: String, branch: Option<String>) -> Result<PluginSource, Error> {
+fn git(url: String, branch: Option<String>, path: Option<String>) -> Result<PluginSource, Error> {
+    let path = path.map(|path| text("path", &path)).transpose()?;
+    Ok(PluginSource::Git { url, branch, path })
+}
+
+/// A text that is itself the source; of a repository, with a branch and a folder in it.
+fn bare(
+    field: &'static str,
+    source: String,
+    (branch, path): (Option<String>, Option<String>),
+) -> Result<PluginSource, Error> {
     if source.contains("://") {
-        return Ok(PluginSource::Git { url: source, branch, path: None });
+        return git(source, branch, path);
     }
     if source.contains('/') { local(field, source) } else { Ok(PluginSource::Registry(source)) }
 }

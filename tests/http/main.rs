@@ -89,6 +89,7 @@ mod people;
 mod people_deputies;
 mod people_matrix;
 mod plugin_hooks;
+mod plugin_rules;
 mod plugins;
 mod prompts;
 mod provider_endpoints;

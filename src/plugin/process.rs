@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -129,7 +130,7 @@ impl Pool {
         let idle = self.idle.lock().pop();
         if let Some(mut live) = idle {
             // One that ended meanwhile has had nothing of this call: another one is asked.
-            if live.is_quiet().await
+            if live.is_quiet()
                 && let Some(answer) = live.ask(line, None).await?
             {
                 self.idle.lock().push(live);
@@ -261,13 +262,14 @@ impl Live {
     }
 
     /// Does it live, and has it nothing to say? What it wrote unasked is dropped, lest it pass for an answer.
-    async fn is_quiet(&mut self) -> bool {
+    fn is_quiet(&mut self) -> bool {
         let mut piece = [0; 4 << 10];
         for _ in 0..OUTPUT_BYTES_MAX / piece.len() {
-            match timeout(Duration::ZERO, self.output.read(&mut piece)).await {
-                Err(_) => return true,
-                Ok(Ok(count)) if count > 0 => {}
-                Ok(_) => return false,
+            // A timeout of zero would wait for the next millisecond.
+            match self.output.read(&mut piece).now_or_never() {
+                None => return true,
+                Some(Ok(count)) if count > 0 => {}
+                Some(_) => return false,
             }
         }
         false

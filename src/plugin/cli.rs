@@ -47,7 +47,7 @@ pub(crate) enum PluginCommand {
     Test {
         /// The plugin's name
         plugin: String,
-        /// Such as ingest or `after_turn`
+        /// The hook, such as ingest or `after_turn`
         hook: String,
     },
     /// Enable a plugin
@@ -60,7 +60,7 @@ pub(crate) enum PluginCommand {
         /// The plugin's name
         plugin: String,
     },
-    /// Read a plugin again after its files changed
+    /// Reload a plugin after its files changed
     Reload {
         /// The plugin's name
         plugin: String,
@@ -90,7 +90,7 @@ pub(crate) enum PluginCommand {
         /// The plugin's name
         plugin: String,
     },
-    /// Check what plugins need of this machine
+    /// Check the runtimes that plugins need
     Doctor,
     /// Uninstall a plugin with its data
     Remove {
@@ -132,7 +132,7 @@ impl Run for PluginCommand {
             }
             Self::Enable { plugin } => (post(&of(plugin, "enable"), None)?, "The plugin is enabled.\n".to_owned()),
             Self::Disable { plugin } => (post(&of(plugin, "disable"), None)?, "The plugin is disabled.\n".to_owned()),
-            Self::Reload { plugin } => (post(&of(plugin, "reload"), None)?, "The plugin was read again.\n".to_owned()),
+            Self::Reload { plugin } => (post(&of(plugin, "reload"), None)?, "The plugin is reloaded.\n".to_owned()),
             Self::Upgrade { plugin } => with(post(&of(plugin, "upgrade"), None)?, installed),
             Self::Deps { plugin } => {
                 with(post(&of(plugin, "install-deps"), None)?, |done| format!("{}\n", word(done, "output")))
@@ -184,7 +184,7 @@ fn list(answer: &Value) -> String {
     ];
     let mut text = Table::of(output::items(answer, "plugins"), &columns).render();
     for failed in output::items(answer, "failed") {
-        text.push_str(&format!("Cannot use {}: {}\n", word(failed, "name"), word(failed, "error")));
+        text.push_str(&format!("Cannot load {}: {}\n", word(failed, "name"), word(failed, "error")));
     }
     text
 }
@@ -228,7 +228,7 @@ fn installed(made: &Value) -> String {
 }
 
 fn linted(found: &Value) -> String {
-    let ok = if found["ok"] == true { "Nothing is wrong.\n" } else { "" };
+    let ok = if found["ok"] == true { "No errors.\n" } else { "" };
     let errors = lines(found, "errors").lines().map(|line| format!("Error: {line}\n")).collect::<String>();
     let warnings = lines(found, "warnings").lines().map(|line| format!("Warning: {line}\n")).collect::<String>();
     format!("{errors}{warnings}{ok}")
@@ -285,10 +285,10 @@ mod tests {
         let rows = json!({ "plugins": [{ "name": "notes", "version": "1", "enabled": true, "active": false }],
             "failed": [{ "name": "bad", "error": "name: missing" }] });
         let text = list(&rows);
-        assert!(text.contains("notes") && text.contains("Cannot use bad: name: missing"), "{text}");
+        assert!(text.contains("notes") && text.contains("Cannot load bad: name: missing"), "{text}");
         let found = json!({ "ok": false, "errors": ["hooks: none"], "warnings": ["author: missing"] });
         assert_eq!(linted(&found), "Error: hooks: none\nWarning: author: missing\n");
-        assert_eq!(linted(&json!({ "ok": true, "errors": [], "warnings": [] })), "Nothing is wrong.\n");
+        assert_eq!(linted(&json!({ "ok": true, "errors": [], "warnings": [] })), "No errors.\n");
         assert!(tested(&json!({ "error": "late", "elapsed_ms": 3 })).starts_with("Failed after 3 ms: late"));
         let counts = json!({ "hooks": { "ingest": { "calls": 3, "errors": 1, "avg_elapsed_ms": 2.5 } } });
         assert!(health(&counts).contains("ingest"));

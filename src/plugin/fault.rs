@@ -22,16 +22,16 @@ pub(crate) enum Fault {
     #[error("the hook wrote no JSON{0}")]
     NoJson(String),
     /// Its answer is JSON, but not what the hook gives.
-    #[error("the answer of the hook is wrong: {0}")]
+    #[error("the answer of the hook is not valid: {0}")]
     Wrong(String),
     /// What it would be given is too large, or not what it takes.
-    #[error("the hook cannot be given this: {0}")]
+    #[error("the input of the hook is not valid: {0}")]
     Input(String),
     /// Too many runs of it are under way.
-    #[error("too many runs of the hook are under way")]
+    #[error("too many runs of the hook are in progress")]
     Busy,
     /// It failed too often, and is left alone for a while.
-    #[error("the hook failed too often; it is tried again in {0} s")]
+    #[error("the hook failed too often; the daemon tries it again in {0} s")]
     CircuitOpen(u64),
 }
 

@@ -148,7 +148,7 @@ async fn once(
     }
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-        return Err(Fault::Wrong(format!("it says: {}", text.chars().take(200).collect::<String>())));
+        return Err(Fault::Wrong(format!("it reports: {}", text.chars().take(200).collect::<String>())));
     }
     if let Some(schema) = &state.output {
         schema.check(&answer).map_err(|fault| Fault::Wrong(said(&fault.field, &fault.message)))?;
@@ -181,7 +181,7 @@ pub(super) fn preparing<'a>(
 fn unwrapped(mut answer: Value) -> Result<Value, Fault> {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-        return Err(Fault::Wrong(format!("it says: {}", text.chars().take(200).collect::<String>())));
+        return Err(Fault::Wrong(format!("it reports: {}", text.chars().take(200).collect::<String>())));
     }
     let ok = answer["ok"].take();
     Ok(if ok.is_object() { ok } else { json!({}) })

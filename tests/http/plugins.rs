@@ -172,7 +172,7 @@ fn the_registry_the_doctor_and_the_environment_are_shown() {
         (&["plugin", "new", "mine"], "Created"),
         (&["plugin", "disable", "fact"], "disabled"),
         (&["plugin", "enable", "fact"], "enabled"),
-        (&["plugin", "reload", "fact"], "read again"),
+        (&["plugin", "reload", "fact"], "reloaded"),
         (&["plugin", "sign", "fact"], "Signed"),
         (&["plugin", "deps", "fact"], "no dependencies"),
         (&["plugin", "remove", "fact"], "uninstalled"),

@@ -29,12 +29,12 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/plugins/{name}", "Get a plugin", |call| Box::pin(show(call)))
         .cost(LIST_COST)
         .replies(&[Reply::json::<PluginDetail>(200, "the plugin")]),
-    Route::get("/api/plugins/{name}/status", "Get whether a plugin takes part in turns", |call| Box::pin(status(call)))
+    Route::get("/api/plugins/{name}/status", "Get the state of a plugin", |call| Box::pin(status(call)))
         .cost(LIST_COST)
         .replies(&[Reply::json::<PluginStatus>(200, "its state")]),
-    Route::get("/api/plugins/{name}/health", "Get counts of the hooks of a plugin", |call| Box::pin(health(call)))
+    Route::get("/api/plugins/{name}/health", "Get the health of the hooks of a plugin", |call| Box::pin(health(call)))
         .replies(&[Reply::json::<PluginHealth>(200, "the counts by hook")]),
-    Route::get("/api/plugins/{name}/traces", "List the newest runs of a plugin", |call| Box::pin(traces(call)))
+    Route::get("/api/plugins/{name}/traces", "List the newest hook runs of a plugin", |call| Box::pin(traces(call)))
         .replies(&[Reply::json::<PluginTraces>(200, "the runs, the newest first")]),
     Route::get("/api/plugins/{name}/env", "Get the environment of a plugin", |call| Box::pin(env(call)))
         .replies(&[Reply::json::<PluginEnv>(200, "the variables, secrets masked")]),
@@ -43,14 +43,14 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::plain(200, "the archive, a tar.gz", "application/gzip")]),
     Route::get("/api/plugins/{name}/lint", "Check the files of a plugin", |call| Box::pin(lint(call)))
         .cost(RUN_COST)
-        .replies(&[Reply::json::<PluginLint>(200, "what is wrong, and what is odd")]),
+        .replies(&[Reply::json::<PluginLint>(200, "errors and warnings")]),
     Route::post("/api/plugins/{name}/enable", "Enable a plugin", |call| Box::pin(enable(call, true)))
         .replies(&[Reply::json::<Enabled>(200, "its hooks run if `[context_engine]` names it"), MISSING]),
     Route::post("/api/plugins/{name}/disable", "Disable a plugin", |call| Box::pin(enable(call, false)))
         .replies(&[Reply::json::<Enabled>(200, "its hooks do not run"), MISSING]),
-    Route::post("/api/plugins/{name}/reload", "Read a plugin again", |call| Box::pin(reload(call)))
+    Route::post("/api/plugins/{name}/reload", "Reload a plugin", |call| Box::pin(reload(call)))
         .cost(RUN_COST)
-        .replies(&[Reply::json::<Reloaded>(200, "it was read again"), MISSING, UNFIT]),
+        .replies(&[Reply::json::<Reloaded>(200, "it is reloaded"), MISSING, UNFIT]),
     Route::post("/api/plugins/{name}/sign", "Sign a plugin", |call| Box::pin(sign(call))).cost(RUN_COST).replies(&[
         Reply::json::<Signed>(200, "it is signed"),
         MISSING,
@@ -60,7 +60,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(INSTALL_COST)
         .body::<InstallBody>()
         .replies(&[
-            Reply::json::<Installed>(200, "the new files are in force; its private home stayed"),
+            Reply::json::<Installed>(200, "the new version is installed; its private home stayed"),
             BLOCKED,
             MISSING,
             Reply::error(409, "another change is under way"),
@@ -73,11 +73,11 @@ pub(crate) const ROUTES: &[Route] = &[
         Box::pin(install_deps(call))
     })
     .cost(INSTALL_COST)
-    .replies(&[Reply::json::<Dependencies>(200, "how the installation ended"), MISSING]),
+    .replies(&[Reply::json::<Dependencies>(200, "the result of the installation"), MISSING]),
     Route::post("/api/plugins/{name}/test-hook", "Run a hook of a plugin", |call| Box::pin(test_hook(call)))
         .cost(RUN_COST)
         .body::<TestBody>()
-        .replies(&[Reply::json::<HookTest>(200, "what the hook gave, or why it failed"), MISSING]),
+        .replies(&[Reply::json::<HookTest>(200, "the answer of the hook, or why it failed"), MISSING]),
 ];
 
 #[derive(Serialize, JsonSchema)]
@@ -93,12 +93,12 @@ struct Reloaded {
     name: String,
 }
 
-/// Which hook to run.
+/// The hook to run.
 #[derive(Deserialize, JsonSchema)]
 struct TestBody {
     /// Such as `ingest`.
     hook: String,
-    /// What it is given. Default: an example.
+    /// Its input. Default: an example.
     input: Option<Value>,
     /// The agent that it is run for. Default: `test`.
     agent_id: Option<String>,

@@ -43,10 +43,10 @@ pub(crate) const ROUTES: &[Route] =
         Route::get("/api/plugins", "List plugins", |call| Box::pin(list(call)))
             .cost(LIST_COST)
             .replies(&[Reply::json::<PluginList>(200, "the plugins, by name")]),
-        Route::get("/api/plugins/registries", "List registries of plugins", |call| Box::pin(registries(call)))
+        Route::get("/api/plugins/registries", "List plugin registries", |call| Box::pin(registries(call)))
             .cost(RUN_COST)
             .replies(&[Reply::json::<Registries>(200, "the registries, each with its plugins or an error")]),
-        Route::get("/api/plugins/doctor", "Check what plugins need", |call| Box::pin(doctor(call)))
+        Route::get("/api/plugins/doctor", "Check the runtimes of plugins", |call| Box::pin(doctor(call)))
             .cost(RUN_COST)
             .replies(&[Reply::json::<PluginDoctor>(200, "each runtime and each plugin")]),
         Route::post("/api/plugins/install", "Install a plugin from the registry, a path or Git", |call| {
@@ -55,7 +55,7 @@ pub(crate) const ROUTES: &[Route] =
         .cost(INSTALL_COST)
         .body::<InstallBody>()
         .replies(&[
-            Reply::json::<Installed>(201, "the plugin is installed; `[context_engine]` puts it in force"),
+            Reply::json::<Installed>(201, "the plugin is installed; name it in `[context_engine]` to activate it"),
             BLOCKED,
             Reply::error(404, "the registry or the path has no such plugin"),
             EXISTS,
@@ -68,15 +68,15 @@ pub(crate) const ROUTES: &[Route] =
             .without_room()
             .cost(LIST_COST)
             .body::<NameBody>()
-            .replies(&[Reply::json::<Removed>(200, "the plugin and its private home are gone"), MISSING]),
+            .replies(&[Reply::json::<Removed>(200, "the plugin and its private home are deleted"), MISSING]),
         Route::post("/api/plugins/scaffold", "Create a plugin from a template", |call| Box::pin(scaffold(call)))
             .cost(LIST_COST)
             .body::<ScaffoldBody>()
-            .replies(&[Reply::json::<Scaffolded>(201, "the plugin is in its folder"), EXISTS, UNFIT, FULL]),
+            .replies(&[Reply::json::<Scaffolded>(201, "the plugin is created"), EXISTS, UNFIT, FULL]),
         Route::post("/api/plugins/prewarm", "Start the processes of plugins", |call| Box::pin(prewarm(call)))
             .cost(RUN_COST)
             .body::<PrewarmBody>()
-            .replies(&[Reply::json::<Prewarmed>(200, "what became of each plugin")]),
+            .replies(&[Reply::json::<Prewarmed>(200, "the result for each plugin")]),
     ];
 
 /// The registries.
@@ -111,9 +111,9 @@ pub(super) struct Installed {
     pub(super) version: String,
     /// Its folder.
     pub(super) path: String,
-    /// False: `[context_engine]` puts it in force without a restart.
+    /// False: a reload of the configuration activates it.
     pub(super) restart_required: bool,
-    /// What was noticed, in sentences.
+    /// Warnings.
     pub(super) warnings: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ impl InstallBody {
                 (_, path, Some(url)) => git(text("url", &url)?, branch, path),
                 (_, Some(path), _) => local("path", text("path", &path)?),
                 (Some(name), ..) => Ok(PluginSource::Registry(text("name", &name)?)),
-                _ => Err(Error::bad_field("source", "source: missing; say where the plugin comes from")),
+                _ => Err(Error::bad_field("source", "source: missing; give a name in the registry, a path or a URL")),
             },
         }
     }

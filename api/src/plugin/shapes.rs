@@ -33,7 +33,7 @@ pub struct PluginRow {
     pub path: String,
 }
 
-/// A folder that cannot be used as a plugin.
+/// A folder that cannot be loaded as a plugin.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedPlugin {
     /// The folder's name.
@@ -49,11 +49,11 @@ pub struct PluginList {
     pub plugins: Vec<PluginRow>,
     /// Plugins in the list.
     pub total: usize,
-    /// Folders that cannot be used.
+    /// Folders that cannot be loaded.
     pub failed: Vec<FailedPlugin>,
 }
 
-/// A plugin with all that is known of it.
+/// A plugin in full.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PluginDetail {
     /// As in the list.
@@ -75,11 +75,11 @@ pub struct PluginDetail {
     pub languages: Vec<String>,
     /// Its settings: type, default and description by key.
     pub config: BTreeMap<String, Value>,
-    /// What is odd about it, in sentences.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// Whether a plugin takes part in turns.
+/// The state of a plugin.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PluginStatus {
     /// As in the list.
@@ -93,7 +93,7 @@ pub struct PluginStatus {
     pub runtime_available: bool,
 }
 
-/// What is known of the runs of a hook since the plugin was loaded.
+/// Figures of a hook since the plugin was loaded.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HookHealth {
     /// Runs.
@@ -104,11 +104,11 @@ pub struct HookHealth {
     pub error_rate_pct: f64,
     /// Milliseconds of a run, on average.
     pub avg_elapsed_ms: f64,
-    /// Answers that were remembered from an earlier run.
+    /// Answers from the cache.
     pub cached: u64,
-    /// Whether it failed too often, and is left alone for a while.
+    /// Whether it failed too often and is not called for a while.
     pub circuit_open: bool,
-    /// Why the last run failed that did.
+    /// Error of the last run that failed.
     pub last_error: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub struct HookTrace {
     pub elapsed_ms: f64,
     /// How often it was tried.
     pub tries: u32,
-    /// The answer was remembered from an earlier run.
+    /// Whether the answer came from the cache.
     pub cached: bool,
     /// Why it failed; null if it did not.
     pub error: Option<String>,
@@ -175,16 +175,16 @@ pub struct PluginEnv {
     pub allowed_secrets: BTreeMap<String, bool>,
 }
 
-/// What is wrong with a plugin.
+/// Errors and warnings about a plugin.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PluginLint {
     /// Its name.
     pub plugin: String,
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     pub ok: bool,
-    /// What is wrong, in sentences.
+    /// Errors.
     pub errors: Vec<String>,
-    /// What is odd, in sentences.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
@@ -251,7 +251,7 @@ pub struct PluginProbe {
     pub install_hint: String,
 }
 
-/// What plugins need, and what of it is there.
+/// The runtimes of this machine, and the plugins that need them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PluginDoctor {
     /// All runtimes.
@@ -260,7 +260,7 @@ pub struct PluginDoctor {
     pub plugins: Vec<PluginProbe>,
 }
 
-/// How an installation of dependencies ended.
+/// The result of an installation of dependencies.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Dependencies {
     /// Whether all were installed.
@@ -284,7 +284,7 @@ pub struct Signed {
     pub public_key: String,
 }
 
-/// What came of a run of a hook that a client asked for.
+/// A test run of a hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HookTest {
     /// The plugin.

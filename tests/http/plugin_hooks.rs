@@ -87,14 +87,14 @@ fn every_misbehaviour_has_a_name_and_ends_in_time() {
     let model = Model::start();
     let daemon = daemon_with(&model, &[], "", |home| {
         for (name, program) in [
-            ("hangs", "import time\ntime.sleep(60)\n"),
+            ("hangs", "import signal\nsignal.pause()\n"),
             ("dies", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"),
             ("garbage", "print('hello')\nprint('{oops')\n"),
             ("large", "print('x' * (5 << 20))\n"),
             ("wrong", "print('[1, 2]')\n"),
             ("fails", "import sys\nprint('no luck', file=sys.stderr)\nsys.exit(3)\n"),
             ("complains", "print('{\"error\": \"no data\"}')\n"),
-            ("slow", "import time\ntime.sleep(0.3)\nprint('{\"memories\": []}')\n"),
+            ("slow", "import select\nselect.select([], [], [], 0.3)\nprint('{\"memories\": []}')\n"),
             ("chatty", "print('a')\nprint('{\"memories\": []}')\nprint('bye')\n"),
         ] {
             plugin(home, name, "hook_timeout_secs = 1", &[("ingest", program)]);

@@ -229,7 +229,7 @@ fn published_plugins_run_and_keep_their_data() {
         }
     });
     let agent = daemon.agent_with("a", "");
-    daemon.say(&agent, "TODO: water the plants tomorrow. The budget of Project Aurora is 500 EUR.");
+    daemon.say(&agent, "Remind me to water the plants tomorrow. The budget of Project Aurora is 500 EUR.");
     let health =
         |daemon: &Daemon, name: &str| daemon.get(&format!("/api/plugins/{name}/health")).expect(200)["hooks"].clone();
     until("all are told", || {
@@ -295,16 +295,23 @@ fn count(folder: &Path) -> usize {
         .sum()
 }
 
-/// The routes that this file does not reach by another one of it.
 #[test]
 fn a_name_that_no_plugin_has_is_404_everywhere() {
     let daemon = Daemon::start();
-    for path in ["status", "health", "traces", "env", "export", "lint"] {
-        daemon.get(&format!("/api/plugins/none/{path}")).expect(404);
-    }
-    for path in ["enable", "disable", "reload", "sign", "upgrade", "install-deps"] {
-        daemon.poke(&format!("/api/plugins/none/{path}")).expect(404);
-    }
+    let name = "none";
+    daemon.get(&format!("/api/plugins/{name}")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/status")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/health")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/traces")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/env")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/export")).expect(404);
+    daemon.get(&format!("/api/plugins/{name}/lint")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/enable")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/disable")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/reload")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/sign")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/upgrade")).expect(404);
+    daemon.poke(&format!("/api/plugins/{name}/install-deps")).expect(404);
     let body: Value = json!({ "hook": "ingest" });
-    daemon.post("/api/plugins/none/test-hook", &body).expect(404);
+    daemon.post(&format!("/api/plugins/{name}/test-hook"), &body).expect(404);
 }

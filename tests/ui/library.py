@@ -259,7 +259,7 @@ def case_plugins(stage):
     expect(page.get_by_role("heading", name="notes", exact=True)).to_be_focused()
     assert page.locator(".page-library img").count() == 0 and page.title() != "obeyed"
     expect(fact(page, "Version")).to_have_text("1.2.0")
-    expect(page.get_by_role("region", name="Runs")).to_contain_text("No hook has run")
+    expect(page.get_by_role("region", name="Runs", exact=True)).to_contain_text("No hook has run")
     page.get_by_role("button", name="Test ingest").click()
     expect(form).to_contain_text("a note")
     access.check(page, "a test of a hook")

@@ -287,6 +287,9 @@ fn a_plugin_compacts_a_session_or_asks_for_a_summary() {
     let compact = "import json, sys\nr = json.load(sys.stdin)\nfirst = json.dumps(r['messages'][0])\n\
         if 'model' in first: print(json.dumps({'request_llm_summary': {'prompt': 'mention otters', 'keep': [{'role': 'user', 'content': 'kept whole'}]}}))\n\
         else: print(json.dumps({'type': 'compact_result', 'messages': [{'role': 'user', 'content': 'all in one line'}]}))\n";
+    model.server.respond(|request| {
+        Reply::text(if request.wants_summary() { "They spoke.".to_owned() } else { "answered".to_owned() })
+    });
     let daemon = daemon_with(&model, &["short"], "", |home| plugin(home, "short", "", &[("compact", compact)]));
     for (name, message, part) in [("a", "hello", "all in one line"), ("b", "by the model", "kept whole")] {
         let agent = daemon.agent_with(name, "");
@@ -298,4 +301,7 @@ fn a_plugin_compacts_a_session_or_asks_for_a_summary() {
         let request = model.requests().pop().expect("a request").to_string();
         assert!(request.contains(part), "{name}: {request}");
     }
+    let mut asked = model.server.requests().into_iter().filter(|request| request.wants_summary());
+    assert!(asked.any(|request| request.body.to_string().contains("mention otters")), "the summary is as the plugin asks");
+}");
 }

@@ -302,6 +302,8 @@ fn a_plugin_compacts_a_session_or_asks_for_a_summary() {
         assert!(request.contains(part), "{name}: {request}");
     }
     let mut asked = model.server.requests().into_iter().filter(|request| request.wants_summary());
-    assert!(asked.any(|request| request.body.to_string().contains("mention otters")), "the summary is as the plugin asks");
-}");
+    assert!(
+        asked.any(|request| request.body.to_string().contains("mention otters")),
+        "the summary is as the plugin asks"
+    );
 }

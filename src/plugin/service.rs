@@ -35,6 +35,7 @@ use super::told::{Teller, warm};
 use crate::kernel::disk;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::kernel::settings::Settings;
+use crate::skill_source::folders::check_name;
 use crate::skill_source::staging::files;
 use crate::skill_source::{Fetcher, RegistryPlace, RegistryUrl};
 
@@ -277,7 +278,8 @@ impl Plugins for Service {
     }
 
     fn reload(&self, name: &str) -> Result<(), Error> {
-        if !self.library.folders.path(name).is_dir() {
+        // A folder that was put there by hand is not known yet.
+        if check_name(name).is_err() || !self.library.folders.path(name).is_dir() {
             self.removable(name)?;
         }
         {
@@ -384,7 +386,6 @@ impl Plugins for Service {
 mod tests {
     use super::*;
     use crate::plugin::engine::{SIDECAR, UNNAMED};
-    use crate::skill_source::folders::check_name;
 
     #[test]
     fn examples_have_what_hooks_are_given() {

@@ -314,4 +314,8 @@ fn a_name_that_no_plugin_has_is_404_everywhere() {
     daemon.poke(&format!("/api/plugins/{name}/install-deps")).expect(404);
     let body: Value = json!({ "hook": "ingest" });
     daemon.post(&format!("/api/plugins/{name}/test-hook"), &body).expect(404);
+    // Nor does one lead out of the folder of plugins.
+    fs::create_dir_all(daemon.home().join("plugins")).expect("the test can prepare its files");
+    daemon.poke("/api/plugins/%2E%2E/reload").expect(404);
+    daemon.poke("/api/plugins/..%2Fdata/reload").expect(404);
 }

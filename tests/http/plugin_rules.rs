@@ -65,11 +65,11 @@ fn a_stack_has_an_order_and_filters_leave_hooks_out() {
     let model = Model::start();
     let names = ["later", "first", "only-notes", "only-digits", "only-b"];
     let daemon = daemon_with(&model, &names, "", |home| {
-        plugin(home, "later", "", &[("ingest", &memory("comes later"))]);
-        plugin(home, "first", "priority = 5", &[("ingest", &memory("comes first"))]);
-        plugin(home, "only-notes", "ingest_filter = \"note\"", &[("ingest", &memory("of notes"))]);
-        plugin(home, "only-digits", "ingest_regex = '^\\d+$'", &[("ingest", &memory("of digits"))]);
-        plugin(home, "only-b", "only_for_agent_ids = [\"b\"]", &[("ingest", &memory("of b"))]);
+        plugin(home, "later", "", &[("ingest", memory("comes later").as_str())]);
+        plugin(home, "first", "priority = 5", &[("ingest", memory("comes first").as_str())]);
+        plugin(home, "only-notes", "ingest_filter = \"note\"", &[("ingest", memory("of notes").as_str())]);
+        plugin(home, "only-digits", "ingest_regex = '^\\d+$'", &[("ingest", memory("of digits").as_str())]);
+        plugin(home, "only-b", "only_for_agent_ids = [\"b\"]", &[("ingest", memory("of b").as_str())]);
     });
     let agent = daemon.agent_with("a", "");
     daemon.say(&agent, "hello");

@@ -22,11 +22,12 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 17] = [
+const PROGRAMS: [&str; 18] = [
     "cold_start",
     "command_start",
     "http_load",
     "mcp",
+    "plugins",
     "channels",
     "library",
     "fairness",

@@ -35,6 +35,7 @@ pub mod migration;
 pub mod model;
 pub mod peer;
 pub mod people;
+pub mod plugin;
 pub mod proactive_memory;
 pub mod prompt;
 pub mod provider;
@@ -115,6 +116,7 @@ pub const DOMAINS: &[Domain] = &[
     a2a::DOMAIN,
     peer::DOMAIN,
     people::DOMAIN,
+    plugin::DOMAIN,
     sign_in::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,

@@ -79,7 +79,7 @@ cases! {
     home { overview, pictures }
     inbox { everything_that_needs_a_person, pictures }
     keyboard { a_walk, a_list_that_grows }
-    library { skills, hands, extensions, find, pictures }
+    library { skills, hands, extensions, plugins, find, pictures }
     prompts { versions_and_experiments, disabled }
     looks { automation, chat, empty, money, settings, world }
     media {

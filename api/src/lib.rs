@@ -35,6 +35,7 @@ pub mod model;
 pub mod openai;
 pub mod peer;
 pub mod people;
+pub mod plugin;
 pub mod proactive_memory;
 pub mod prompt;
 pub mod provider;
@@ -120,6 +121,7 @@ const LIST: &[HttpDomain] = &[
     hand::DOMAIN,
     skill::DOMAIN,
     skill_source::DOMAIN,
+    plugin::DOMAIN,
     skill_evolution::DOMAIN,
     extension::DOMAIN,
     browser::DOMAIN,

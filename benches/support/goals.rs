@@ -53,6 +53,7 @@ goals! {
     MCP_START, "mcp_start", "mcp", "start with 50 MCP servers of 1,000 tools", "not slower than without";
     MCP_MEMORY, "mcp_memory", "mcp", "idle memory with 50 MCP servers of 1,000 tools", "<= 1 MiB more";
     MCP_LIST, "mcp_list", "mcp", "POST /mcp tools/list, 32 connections", ">= 20,000/s";
+    PLUGIN_HOOK, "plugin_hook", "plugins", "a hook of a plugin whose process stays: added to its own time", "<= 2 ms, p99";
     CHANNEL_MESSAGES, "channel_messages", "channels", "messages of one adapter, stored", ">= 5,000/s";
     CHANNEL_TURN, "channel_turn", "channels", "5,000 messages a second of one adapter: to the start of the turn", "<= 50 ms, p99";
     CHANNEL_IDLE_CPU, "channel_idle_cpu", "channels", "idle CPU with 200 adapters", "<= 1 % of a core";

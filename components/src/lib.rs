@@ -23,6 +23,7 @@ pub mod mcp;
 pub mod media;
 pub mod memory;
 pub mod people;
+pub mod plugin;
 pub mod proactive_memory;
 pub mod prompt;
 pub mod schedule;
@@ -80,6 +81,7 @@ pub const DOMAINS: &[Domain] = &[
     comms::DOMAIN,
     auto_dream::DOMAIN,
     widget::DOMAIN,
+    plugin::DOMAIN,
     sign_in::DOMAIN,
 ];
 

@@ -29,6 +29,7 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::outcome::AnyOutcome;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{Block, ToolCall, Usage, text_of};
 use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
@@ -223,7 +224,8 @@ impl Harness {
         } else if let Some(call) = effect.get::<SummaryCall>() {
             let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
             let messages = 2 * (call.upto - call.from);
-            let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
+            let (text, taint) = ("they spoke".to_owned(), Taint::NONE);
+            let summary = Summary { text, upto: call.upto, messages, provider, model, taint };
             let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
             SummaryOutcome(call.attempt, end).into()
         } else if let Some(run) = effect.get::<ToolRun>() {

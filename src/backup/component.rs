@@ -10,6 +10,7 @@
 //! | `data/custom_models.json` | `custom_models`, `data` |
 //! | `data/world.rows` and everything else under `data/` | `data` |
 //! | `skills/` | `skills` |
+//! | `data/plugins/`: what plugins keep | none, as `plugins/` |
 //! | `agent-types/`, `hands/`, `plugins/`, `extensions/`, `channels/`, `mcp/`, `audit/trail.rows` | none |
 
 use agentsvc_components::kernel::record::Space;
@@ -143,6 +144,8 @@ pub fn components_of(entry: &str) -> &'static [Component] {
         "data" if PEER_FILES.contains(&entry) => &[Config],
         "data" if entry == CUSTOM_MODELS => &[CustomModels, Data],
         "data" if rest.starts_with("hand_state") => &[HandState, Data],
+        // What plugins keep comes back with them.
+        "data" if rest.starts_with("plugins/") => &[],
         "data" => &[Data],
         _ => TREES.iter().find(|(tree, _)| *tree == root).map_or(&[], |(_, components)| components),
     }
@@ -226,6 +229,10 @@ mod tests {
         for component in Component::ALL {
             assert!(only(component).takes("agent-types/coder.toml"));
             assert!(only(component).takes("hands/x/hand.toml"));
+            assert!(
+                only(component).takes("data/plugins/notes/home/x")
+                    && only(component).takes("plugins/notes/plugin.toml")
+            );
         }
         assert!(!only(Component::CronJobs).takes("data/custom_models.json"));
         assert!(only(Component::CronJobs).takes_part(Part::CronJobs));

@@ -337,7 +337,8 @@ pub(super) fn is_agents_doing(entry: &str, error: Errno) -> bool {
     let is_of_the_system =
         [Errno::IO, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::NOSPC, Errno::NODEV, Errno::UCLEAN]
             .contains(&error);
-    is_agents(entry) && !is_of_the_system
+    // What plugins keep is theirs, too.
+    (is_agents(entry) || entry.starts_with("data/plugins/")) && !is_of_the_system
 }
 
 /// Does an agent own what has this entry?

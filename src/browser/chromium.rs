@@ -101,6 +101,8 @@ impl Chromium {
         arguments.push(format!("--user-data-dir={}", directory.join("profile").display()));
         arguments.extend(FLAGS.iter().map(|flag| (*flag).to_owned()));
         let program = ServerProgram {
+            shown: Vec::new(),
+            memory_bytes: None,
             command: "/bin/sh".to_owned(),
             arguments,
             directory: directory.clone(),

@@ -126,6 +126,8 @@ impl Definition {
         readable.extend(roots(Path::new(&self.command)));
         let environment = self.environment.iter().map(|(key, value)| (key.clone(), OsString::from(value.expose())));
         ServerProgram {
+            shown: Vec::new(),
+            memory_bytes: None,
             command: self.command.clone(),
             arguments: self
                 .config

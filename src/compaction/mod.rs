@@ -4,6 +4,7 @@
 //! The transcript is text in one message, not messages of its own: what stands in it is then material and no
 //! conversation to go on with, and no provider sees calls without the tools they belong to.
 
+mod by_plugin;
 mod transcript;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Instant;
 
 use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::limit::{SUMMARY_BYTES_MAX, SUMMARY_CALLS_MAX};
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{ChatMessage, Role, Usage, text_of};
 use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::usage::{CallEnd, CallUse};
@@ -32,8 +34,12 @@ use crate::model::{Purpose, Request, call};
 use crate::skill::active;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "compaction", uses: &["model", "session", "prompt", "skill", "turn"], performers, ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "compaction",
+    uses: &["model", "session", "plugin", "prompt", "skill", "turn"],
+    performers,
+    ..Domain::EMPTY
+};
 
 /// Writes summaries.
 fn performers(performers: &mut Performers) {
@@ -73,6 +79,7 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<SummaryCall>) {
         usage: Usage::default(),
         calls: Vec::new(),
         under_way: None,
+        asked: None,
     };
     let handle = models.calls.handle.clone();
     let span = span::of("summarize", &job.call.model.model, job.call.attempt, job.call.agent, None);
@@ -102,6 +109,8 @@ struct Job {
     calls: Vec<CallUse>,
     /// The call that is out, should the job be given up.
     under_way: Option<CallUse>,
+    /// What a plugin wants the summary to be like.
+    asked: Option<by_plugin::Asked>,
 }
 
 /// Progress.
@@ -128,7 +137,15 @@ struct Step {
 impl Job {
     /// Writes the summary. What was reached before a failure is given as far as it goes.
     async fn write(&mut self) -> Result<Summary, String> {
-        let mut at = self.start().await?;
+        let by_plugin = self.by_plugin().await?;
+        let mut at = match by_plugin {
+            Some(by_plugin::Taken::Done(summary)) => return Ok(summary),
+            Some(by_plugin::Taken::Asked(asked)) => {
+                self.asked = Some(asked);
+                self.start().await?
+            }
+            None => self.start().await?,
+        };
         let before = at.upto;
         let mut candidate = 0;
         let calls_max = self.call.calls_max.map_or(SUMMARY_CALLS_MAX, |most| most as usize);
@@ -160,8 +177,12 @@ impl Job {
             return Err("the summary is not shorter than the messages".to_owned());
         }
         let Progress { text, upto, messages, skills, provider, model, .. } = at;
+        let (text, taint) = match &self.asked {
+            Some(asked) => (asked.with_kept(text), Taint::TOOL),
+            None => (text, Taint::NONE),
+        };
         let text = active::marked(text, &skills, SUMMARY_BYTES_MAX);
-        Ok(Summary { text, upto, messages, provider, model })
+        Ok(Summary { text, upto, messages, provider, model, taint })
     }
 
     /// Where the writing begins: behind the summary there is.
@@ -189,13 +210,18 @@ impl Job {
             ready.await;
         }
         let target = providers.target(&choice)?;
-        let max_tokens = ANSWER_TOKENS_MAX.min(target.context_tokens / 4);
+        let wanted = self.asked.as_ref().map_or(ANSWER_TOKENS_MAX, |asked| asked.max_tokens);
+        let max_tokens = wanted.min(ANSWER_TOKENS_MAX).min(target.context_tokens / 4);
         let tokens_max = prompt_tokens_max(&target, Some(max_tokens), 0)?
             .saturating_sub(2 * MESSAGE_TOKENS + text_tokens(TASK.len()))
+            .saturating_sub(self.asked.as_ref().map_or(0, by_plugin::Asked::tokens))
             .max(PART_TOKENS_MIN);
         let part = self.part(at, tokens_max).await?;
         let is_reserved = call.calls_max.is_some();
-        let prompt = prompt_of(tokens_of(&target, is_reserved), &at.text, &part.text, tokens_max);
+        let mut prompt = prompt_of(tokens_of(&target, is_reserved), &at.text, &part.text, tokens_max);
+        if let Some(asked) = &self.asked {
+            asked.add_to(&mut prompt);
+        }
         let mut draft = Draft::new(None);
         let request = Request {
             attempt: call.attempt,

@@ -49,6 +49,7 @@ use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
 use crate::people::config::{People, UserConfig, note_users};
+use crate::plugin::config::ContextEngine;
 use crate::proactive_memory::config::ProactiveMemory;
 use crate::prompt::config::PromptIntelligence;
 use crate::provider::config::{DefaultModel, Provider};
@@ -103,6 +104,7 @@ pub const DOMAIN: Domain = Domain {
         "channel",
         "people",
         "session",
+        "plugin",
         "prompt",
         "sign_in",
     ],
@@ -195,6 +197,8 @@ table! {
         checkpoints: Checkpoints => table(),
         /// Skills: what they get of the environment, and their settings.
         skills: SkillSettings => table(),
+        /// Plugins that take part in turns.
+        context_engine: ContextEngine => table(),
         /// ClawHub, a hub of skills.
         clawhub: ClawHub => table(),
         /// Mirror of ClawHub.
@@ -251,7 +255,7 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] = &["compaction", "context_engine", "pairing", "terminal"];
+    const RESERVED: &'static [&'static str] = &["compaction", "pairing", "terminal"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

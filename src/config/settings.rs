@@ -58,6 +58,7 @@ impl Config {
         settings.set(self.hands.clone());
         settings.set(self.checkpoints.clone());
         settings.set(self.skills.clone());
+        settings.set(self.context_engine.clone());
         settings.set(self.clawhub.clone());
         settings.set(self.clawhub_cn.clone());
         settings.set(self.registry.clone());

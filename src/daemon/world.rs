@@ -49,6 +49,7 @@ use crate::kernel::store::writer::{CommitQueue, Outlets, Writer};
 use crate::kernel::world_loop::{Clock, LoopStats, Parts, Renew, WorldLoop};
 use crate::model::ModelSettings;
 use crate::peer::AgentChanges;
+use crate::plugin::Plugins;
 use crate::replay::inputs;
 use crate::replay::inputs::InputSettings;
 use crate::replay::inputs::log::InputLog;
@@ -363,6 +364,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let (comms, peers) = (front.api.services.state::<CommsHub>(), front.api.services.state::<AgentChanges>());
     let (checkpoints, handle) = (front.settings.get::<CheckpointStore>(), ground.handle.clone());
     let hooks = front.settings.get::<EventHooks>();
+    let plugins = front.settings.get::<Plugins>();
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
@@ -377,6 +379,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
                     checkpoints.forget(*agent, files.workspaces(), &handle);
                 }
                 hooks.note(&happened);
+                plugins.note(&happened);
                 stats.events.fetch_add(1, Ordering::Relaxed);
                 watch.events.note(happened);
             }

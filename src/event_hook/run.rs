@@ -228,6 +228,8 @@ async fn run(commands: &Commands, hook: &Hook, event: &str, data: &Value) -> Res
     let environment =
         vec![("HOOK_EVENT".to_owned(), OsString::from(event)), ("HOOK_EVENT_DATA".to_owned(), OsString::from(text))];
     let program = ServerProgram {
+        shown: Vec::new(),
+        memory_bytes: None,
         command,
         arguments: arguments.to_vec(),
         directory: hook.directory.clone(),

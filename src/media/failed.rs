@@ -80,7 +80,9 @@ impl From<CallError> for Failed {
             FailureCode::ProviderUnreachable => MediaFault::Unreachable,
             FailureCode::ProviderTimeout => MediaFault::Timeout,
             FailureCode::ProviderProtocol => MediaFault::Protocol,
-            FailureCode::ProviderRefused | FailureCode::PromptTooLarge => MediaFault::Refused,
+            FailureCode::ProviderRefused | FailureCode::PromptTooLarge | FailureCode::PluginFailed => {
+                MediaFault::Refused
+            }
             FailureCode::ProviderError | FailureCode::Internal => MediaFault::Provider,
         };
         let CallError { message, retryable, retry_after, .. } = error;

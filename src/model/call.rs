@@ -10,7 +10,6 @@ use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::FileId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled};
 use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
@@ -29,10 +28,11 @@ use super::tokens::tokens_of;
 use super::{Drivers, ModelSettings, Purpose, Request, retry};
 use crate::kernel::effect::{Calls, reply::Reply, span};
 use crate::kernel::settings::Settings;
-use crate::proactive_memory::recall::Recaller;
 use crate::tool as tools;
 use crate::tool::toolset::{ToolSet, ToolSpec};
 use crate::turn::stream::Streams;
+
+mod plugins;
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
@@ -75,6 +75,8 @@ struct Running {
     candidate: usize,
     /// What its prompt shows of the agent's memory.
     memory: Memory,
+    /// Plugins were asked for memories.
+    is_ingested: bool,
     outlet: Arc<Outlet>,
     /// What was asked without success.
     spent: Vec<CallUse>,
@@ -88,6 +90,8 @@ struct Prepared {
     tools: Vec<ToolSpec>,
     temperature: Option<f32>,
     max_tokens: Option<u32>,
+    /// Tokens that the prompt may have.
+    tokens_max: u64,
 }
 
 /// Begins a call. Never blocks.
@@ -100,21 +104,11 @@ pub(crate) fn begin(models: &Arc<Models>, mut call: Box<ModelCall>) {
     let publish = Arc::clone(&models.streams.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.turn() });
     let memory = Memory::of(call.recall.take());
-    Running { models: Arc::clone(models), call, reply, candidate: 0, memory, outlet, spent: Vec::new() }.submit();
+    let (models, spent) = (Arc::clone(models), Vec::new());
+    Running { models, call, reply, candidate: 0, memory, is_ingested: false, outlet, spent }.submit();
 }
 
 impl Running {
-    /// Searches the agent's memory, where that is needed, and goes on.
-    fn submit(mut self) {
-        let Memory::Search(scope) = &self.memory else { return self.get_ready() };
-        let (scope, models) = (scope.clone(), Arc::clone(&self.models));
-        drop(models.calls.handle.clone().spawn(async move {
-            let recaller = models.config.get::<Recaller>();
-            self.memory = Memory::Found(recaller.recall(&self.call, scope, &models.config).await);
-            self.get_ready();
-        }));
-    }
-
     /// Waits, where that is needed, until the key is fresh, and goes on.
     fn get_ready(self) {
         let providers = self.models.providers.load();
@@ -179,6 +173,7 @@ impl Running {
         let parameters = asked.and_then(|asked| asked.parameters.as_deref()).unwrap_or_default();
         let beside = tokens_beside(target.driver, &tools, parameters, call.answer_tokens_max.is_some());
         let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
+        let room = tokens_max;
         let (summary, read) = split_summary(&summary);
         let more = behind(&self.models.config, call, &read, tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
@@ -202,12 +197,7 @@ impl Running {
             _ if !self.models.providers.load().takes_images(&target) => Images::refused(),
             _ => Images::of(&prompt, &*self.models.uploads),
         };
-        Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
-    }
-
-    /// The turn hears of what was found before any model is asked: what comes back of the call is settled after it.
-    fn tell(&self, found: Recalled) {
-        (self.models.calls.outcomes)(MemoryRecalled(self.call.attempt, found).into());
+        Ok(Prepared { target, prompt, images, tools, temperature, max_tokens, tokens_max: room })
     }
 
     /// The newest rows that are not summarised, and the summary of the others.
@@ -219,7 +209,15 @@ impl Running {
         Ok((rows, summary.map(|summary| summary.text).unwrap_or_default()))
     }
 
-    async fn run(mut self, prepared: Prepared) {
+    async fn run(mut self, mut prepared: Prepared) {
+        let changed = tokio::select! {
+            biased;
+            () = self.reply.ticket().aborted() => return self.abort_unasked(),
+            changed = self.assemble(&mut prepared) => changed,
+        };
+        if let Err(error) = changed {
+            return self.fail(error, false);
+        }
         let streaming = self.call.streaming || self.is_watched();
         let mut draft = Draft::new(streaming.then(|| Arc::clone(&self.outlet)));
         let mut spent = std::mem::take(&mut self.spent);
@@ -302,7 +300,8 @@ impl Running {
             return self.abort_unasked();
         }
         let has_fallback = self.candidate < self.call.manifest.manifest.fallback_models.len();
-        if has_fallback && !given_out && error.code != FailureCode::Internal {
+        let is_ours = matches!(error.code, FailureCode::Internal | FailureCode::PluginFailed);
+        if has_fallback && !given_out && !is_ours {
             return self.fall_back(&error);
         }
         tracing::warn!(turn = %self.call.turn(), agent = %self.call.agent, code = error.code.as_str(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::proactive_memory::recall::{Recall, RecallScope, Recalled};
+use agentsvc_components::proactive_memory::recall::{Recall, RecallScope, Recalled, RecalledEntry};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_systems::prompt;
 
@@ -30,6 +30,18 @@ impl Memory {
             Some(Recall::Search(scope)) => Self::Search(scope),
             Some(Recall::Stored(recalled)) => Self::Known(recalled),
             None => Self::Nothing,
+        }
+    }
+
+    /// Adds what plugins have brought for the turn. A turn that has its entries gets no more.
+    pub(super) fn add(&mut self, entries: Vec<RecalledEntry>) {
+        if entries.is_empty() {
+            return;
+        }
+        match self {
+            Self::Found(recalled) => recalled.memories.extend(entries),
+            Self::Nothing => *self = Self::Found(Recalled { memories: entries, ..Recalled::default() }),
+            Self::Search(_) | Self::Known(_) => {}
         }
     }
 

@@ -75,7 +75,19 @@ use wire::HttpDriver;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "model",
-    uses: &["tool", "provider", "session", "prompt", "manifest", "turn", "usage", "audit", "proactive_memory", "skill"],
+    uses: &[
+        "tool",
+        "provider",
+        "session",
+        "prompt",
+        "manifest",
+        "turn",
+        "usage",
+        "audit",
+        "plugin",
+        "proactive_memory",
+        "skill",
+    ],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")
         .also("model")

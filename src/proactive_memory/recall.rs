@@ -170,7 +170,8 @@ impl Parts {
             // The row may have changed since it was ranked.
             if hit.agent == asked.agent && record.is_live(now) && is_for(&asked.scope, &record) {
                 let (content, category, taint) = (record.content, record.category, record.taint);
-                recalled.memories.push(RecalledEntry { id: hit.id, content, category, score: hit.score, taint });
+                let (id, score, plugin) = (hit.id, hit.score, Box::default());
+                recalled.memories.push(RecalledEntry { id, content, category, score, taint, plugin });
             }
         }
         keep(&mut recalled.memories, asked.chars_max, |line| line.chars().count());
@@ -224,6 +225,9 @@ fn line(entry: &RecalledEntry) -> String {
     // Writing to a String cannot fail.
     if !entry.category.is_empty() {
         let _ = write!(line, " ({})", entry.category);
+    }
+    if !entry.plugin.is_empty() {
+        let _ = write!(line, " (from the plugin {})", entry.plugin);
     }
     if !entry.taint.is_none() {
         let _ = write!(line, " (untrusted content: {})", entry.taint.words().join(", "));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
@@ -165,6 +166,7 @@ impl Script {
             messages: (call.upto - call.from.min(call.upto)).saturating_mul(2),
             provider: call.model.provider.to_string(),
             model: call.model.model.to_string(),
+            taint: Taint::NONE,
         };
         (LATENCY_MS, SummaryEnd { usage, written: Ok(written), calls: Vec::new() })
     }

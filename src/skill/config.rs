@@ -115,7 +115,7 @@ impl SkillSettings {
     }
 
     /// Does a denied pattern match the variable?
-    pub(super) fn is_denied(&self, name: &str) -> bool {
+    pub(crate) fn is_denied(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
         let patterns = self.env_passthrough_denied_patterns.iter();
         patterns.map(|pattern| pattern.to_ascii_uppercase()).any(|pattern| glob::matches(&pattern, &upper))

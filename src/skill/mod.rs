@@ -40,6 +40,7 @@ use crate::tool::toolset::ToolParts;
 pub use catalog::{Catalog, Failed, frozen, has};
 pub(crate) use files::{HISTORY, is_left_out};
 pub use library::{Library, Reloaded};
+pub(crate) use needs::find as find_program;
 pub(crate) use prompt::Skills;
 pub use read::{ReadError, read};
 pub(crate) use skill::our_tool;

@@ -58,7 +58,7 @@ impl Machine<'_> {
 }
 
 /// The file of a program in the directories of `path`.
-pub(super) fn find(path: &[PathBuf], name: &str) -> Option<PathBuf> {
+pub(crate) fn find(path: &[PathBuf], name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return None;
     }

@@ -88,8 +88,9 @@ pub(super) fn of_path(folders: &Folders, path: &Path, verify: bool) -> Result<Fe
             error => error.into(),
         })?;
         let names = tree.names()?;
-        if !is_skill(&names.iter().map(String::as_str).collect::<Vec<_>>()) {
-            let text = "source: the folder has no SKILL.md or skill.toml".to_owned();
+        let manifests = folders.manifests();
+        if !is_skill(&names.iter().map(String::as_str).collect::<Vec<_>>(), manifests) {
+            let text = format!("source: the folder has no {}", manifests.join(" or "));
             return Err(SourceError::Manifest(text));
         }
         staging.copy_tree(&tree)?;

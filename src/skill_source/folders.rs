@@ -37,6 +37,8 @@ use crate::kernel::free_space;
 use crate::kernel::home::create_private_dir;
 use crate::kernel::store::exchange::in_one_step;
 
+/// Files that make a folder a skill.
+const SKILL_MANIFESTS: &[&str] = &["SKILL.md", "skill.md", "skills.md", "skill.toml"];
 /// How names of folders begin that wait for their place.
 const STAGING: &str = ".staging-";
 /// How the name begins under which a skill stands between two steps.
@@ -105,6 +107,8 @@ pub(crate) struct Folders(Arc<Shared>);
 #[derive(Debug)]
 pub(super) struct Shared {
     root: PathBuf,
+    /// The files one of which makes a folder what belongs here.
+    manifests: &'static [&'static str],
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -142,7 +146,21 @@ impl Leftovers {
 impl Folders {
     /// The folders under `root`, `{home}/skills`. There must be one of these for all who change them.
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self(Arc::new(Shared { root, state: Mutex::default(), freed: Condvar::new() }))
+        Self::with(root, SKILL_MANIFESTS)
+    }
+
+    /// The folders of plugins, `{home}/plugins`, which are installed as skills are.
+    pub(crate) fn of_plugins(root: PathBuf) -> Self {
+        Self::with(root, &["plugin.toml"])
+    }
+
+    fn with(root: PathBuf, manifests: &'static [&'static str]) -> Self {
+        Self(Arc::new(Shared { root, manifests, state: Mutex::default(), freed: Condvar::new() }))
+    }
+
+    /// The files one of which makes a folder what belongs here.
+    pub(super) fn manifests(&self) -> &'static [&'static str] {
+        self.0.manifests
     }
 
     /// Where the folders are.
@@ -251,6 +269,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// The files one of which makes a folder what belongs here.
+    pub(super) fn manifests(&self) -> &'static [&'static str] {
+        self.shared.manifests
+    }
+
     /// Removes it now. Blocks on the disk.
     pub(super) fn remove(&mut self) {
         self.is_removed = true;

@@ -48,6 +48,15 @@ const SETTINGS: &[&str] = &[
     "gc.auto=0",
 ];
 
+/// What to fetch.
+pub(super) struct Repository<'a> {
+    pub(super) url: &'a Url,
+    /// `None`: the repository's own.
+    pub(super) branch: Option<String>,
+    /// The folder of the skill in it.
+    pub(super) inner: Option<String>,
+}
+
 /// Fetches the newest commit of a repository, and finds the skill in it.
 ///
 /// # Errors
@@ -56,7 +65,7 @@ pub(super) async fn fetch(
     wire: &Wire,
     commands: &Commands,
     folders: Folders,
-    (url, inner): (&Url, Option<String>),
+    Repository { url, branch, inner }: Repository<'_>,
     (field, verify): (&'static str, bool),
 ) -> Result<Fetched, SourceError> {
     let (url, addresses) = wire.web.pinned(url.as_str()).await.map_err(|error| failed(error, Whose::Client(field)))?;
@@ -64,7 +73,7 @@ pub(super) async fn fetch(
     let directory = staging.beside(DIRECTORY);
     let git = Git { commands, directory: &directory };
     let fetched = async {
-        git.run(&clone(&url, &addresses)).await?;
+        git.run(&clone(&url, &addresses, branch.as_deref())).await?;
         git.run(&archive()).await
     };
     timeout(TIME_MAX, fetched)
@@ -87,7 +96,7 @@ pub(super) async fn fetch(
     .await
 }
 
-fn clone(url: &Url, addresses: &[SocketAddr]) -> Vec<String> {
+fn clone(url: &Url, addresses: &[SocketAddr], branch: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();
     arguments.extend(["-c".to_owned(), format!("protocol.{}.allow=always", url.scheme())]);
     let name = url.host_str().filter(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err());
@@ -99,8 +108,10 @@ fn clone(url: &Url, addresses: &[SocketAddr]) -> Vec<String> {
         let list: Vec<String> = addresses.iter().map(ip).collect();
         arguments.extend(["-c".to_owned(), format!("http.curloptResolve={name}:{port}:{}", list.join(","))]);
     }
-    let rest = ["clone", "--quiet", "--bare", "--depth=1", "--single-branch", "--no-tags", "--template=", "--"];
+    let rest = ["clone", "--quiet", "--bare", "--depth=1", "--single-branch", "--no-tags", "--template="];
     arguments.extend(rest.map(str::to_owned));
+    arguments.extend(branch.map(|branch| format!("--branch={branch}")));
+    arguments.push("--".to_owned());
     arguments.extend([url.as_str().to_owned(), REPOSITORY.to_owned()]);
     arguments
 }
@@ -120,6 +131,8 @@ impl Git<'_> {
     async fn run(&self, arguments: &[String]) -> Result<(), SourceError> {
         let variable = |name: &str, value: &str| (name.to_owned(), OsString::from(value));
         let program = ServerProgram {
+            shown: Vec::new(),
+            memory_bytes: None,
             command: "git".to_owned(),
             arguments: arguments.to_vec(),
             directory: self.directory.to_owned(),
@@ -200,14 +213,16 @@ mod tests {
     #[test]
     fn git_connects_only_to_what_was_checked_and_to_nothing_but_its_protocol() {
         let addresses = ["93.184.216.34:443".parse().unwrap(), "[2606:4700::1111]:443".parse().unwrap()];
-        let arguments = clone(&Url::parse("https://git.example/r.git").unwrap(), &addresses);
+        let arguments = clone(&Url::parse("https://git.example/r.git").unwrap(), &addresses, Some("-x"));
         let all = arguments.join(" ");
         assert!(all.contains("http.curloptResolve=git.example:443:93.184.216.34,[2606:4700::1111]"), "{all}");
         assert!(all.contains("protocol.allow=never") && all.contains("protocol.https.allow=always"));
         assert!(!all.contains("protocol.http.allow") && all.contains("http.followRedirects=false"));
+        assert!(all.contains(" --branch=-x -- "), "{all}");
         // What begins with a dash is no option.
         assert!(all.ends_with("-- https://git.example/r.git repository"));
-        let address = clone(&Url::parse("http://127.0.0.1:8/r").unwrap(), &["127.0.0.1:8".parse().unwrap()]).join(" ");
+        let address =
+            clone(&Url::parse("http://127.0.0.1:8/r").unwrap(), &["127.0.0.1:8".parse().unwrap()], None).join(" ");
         assert!(!address.contains("curloptResolve"), "{address}");
     }
 }

@@ -14,6 +14,7 @@ pub mod config;
 mod convert;
 pub(crate) mod entry;
 mod fetch;
+mod fetcher;
 pub(crate) mod folders;
 mod git;
 mod hub;
@@ -36,6 +37,8 @@ use std::sync::Arc;
 
 use agentsvc_api::skill_source::sources::Sources;
 
+pub(crate) use self::config::Registry as RegistryUrl;
+pub(crate) use self::fetcher::Fetcher;
 use self::folders::{Folders, SkillFolders};
 use self::registry::Registry;
 pub(crate) use self::registry_place::RegistryPlace;
@@ -63,6 +66,7 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
     let (wire, settings) = (Wire::new(opening.web.clone()), opening.settings.clone());
     let registry = Registry::new(opening.home);
     settings.set(RegistryPlace::new(Arc::clone(&registry), wire.clone(), settings.clone()));
+    settings.set(Fetcher::new(wire.clone(), opening.commands.clone()));
     let way = (wire, opening.commands.clone());
     let service = Service::new((folders, Arc::clone(library)), way, settings, registry);
     if let Err(error) = service.clean() {

@@ -9,8 +9,6 @@ use super::archive::LeftOut;
 use super::staging::Staging;
 use crate::kernel::disk;
 
-/// Files that make a folder a skill.
-const MANIFESTS: &[&str] = &["SKILL.md", "skill.md", "skills.md", "skill.toml"];
 /// The file that makes a folder a Node package.
 const PACKAGE: &str = "package.json";
 /// Names of skills that an error lists.
@@ -28,7 +26,7 @@ const HEAD_BYTES: u64 = 4 << 10;
 /// [`SourceError::Blocked`] when something in it was left out.
 pub(super) fn select(staging: &mut Staging, left_out: &[LeftOut], inner: Option<&str>) -> Result<String, SourceError> {
     let paths = staging.paths()?;
-    let tree = Tree::new(&paths);
+    let tree = Tree::new(&paths, staging.manifests());
     let folder = match inner {
         Some(inner) => tree.at(staging, inner)?,
         None => tree.only()?,
@@ -37,16 +35,18 @@ pub(super) fn select(staging: &mut Staging, left_out: &[LeftOut], inner: Option<
     let findings: Vec<String> =
         left_out.iter().filter(|left| within(&left.path)).take(NAMES_MAX).map(|left| left.why.clone()).collect();
     if let Some(first) = findings.first() {
-        return Err(SourceError::Blocked { message: format!("the skill is refused: {first}"), findings });
+        return Err(SourceError::Blocked { message: format!("it is refused: {first}"), findings });
     }
     staging.narrow(&folder)?;
     Ok(folder)
 }
 
 /// Has the folder with these files a manifest in it?
-pub(super) fn is_skill(names: &[&str]) -> bool {
+pub(super) fn is_skill(names: &[&str], manifests: &[&str]) -> bool {
     let has = |name: &str| names.contains(&name);
-    MANIFESTS.iter().any(|name| has(name)) || (has(PACKAGE) && (has("index.js") || has("dist/index.js")))
+    let may_be_package = manifests.contains(&"SKILL.md");
+    let is_package = may_be_package && has(PACKAGE) && (has("index.js") || has("dist/index.js"));
+    is_package || manifests.iter().any(|name| has(name))
 }
 
 struct Tree<'a> {
@@ -55,10 +55,11 @@ struct Tree<'a> {
     root: String,
     /// Folders with a manifest.
     skills: BTreeSet<&'a str>,
+    manifests: &'static [&'static str],
 }
 
 impl<'a> Tree<'a> {
-    fn new(paths: &'a [String]) -> Self {
+    fn new(paths: &'a [String], manifests: &'static [&'static str]) -> Self {
         let tops: BTreeSet<&str> = paths.iter().map(|path| path.split('/').next().unwrap_or_default()).collect();
         let is_folder = paths.iter().all(|path| path.contains('/'));
         let root = match (tops.first(), tops.len(), is_folder) {
@@ -67,15 +68,15 @@ impl<'a> Tree<'a> {
         };
         let skills = paths.iter().filter_map(|path| {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            MANIFESTS.contains(&name).then_some(folder)
+            manifests.contains(&name).then_some(folder)
         });
-        Self { paths, root, skills: skills.collect() }
+        Self { paths, root, skills: skills.collect(), manifests }
     }
 
     fn is_skill(&self, folder: &str) -> bool {
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let names: Vec<&str> = self.paths.iter().filter_map(|path| path.strip_prefix(&prefix)).collect();
-        is_skill(&names)
+        is_skill(&names, self.manifests)
     }
 
     /// The skill of something that has one only.
@@ -88,13 +89,13 @@ impl<'a> Tree<'a> {
         }
         let ranked = ranked(self.skills.iter().copied().collect());
         match ranked.as_slice() {
-            [] => Err(SourceError::Manifest("it contains no skill: there is no SKILL.md or skill.toml".to_owned())),
+            [] => Err(SourceError::Manifest(format!("there is no {} in it", self.manifests.join(" or ")))),
             [only] => Ok((*only).to_owned()),
             several => {
                 let names: BTreeSet<&str> = several.iter().map(|folder| last(folder)).collect();
                 let names: Vec<&str> = names.into_iter().take(NAMES_MAX).collect();
                 Err(SourceError::Manifest(format!(
-                    "it contains several skills; add the name of one to the source: {}",
+                    "it contains several of them; add the name of one to the source: {}",
                     names.join(", ")
                 )))
             }
@@ -109,7 +110,7 @@ impl<'a> Tree<'a> {
             return Ok(exact);
         }
         let wanted = last(inner);
-        let missing = || SourceError::NotFound(format!("it contains no skill {inner:?}"));
+        let missing = || SourceError::NotFound(format!("it does not contain {inner:?}"));
         let named: Vec<&str> = self.skills.iter().copied().filter(|folder| last(folder) == wanted).collect();
         if let Some(folder) = ranked(named).first() {
             return Ok((*folder).to_owned());
@@ -148,7 +149,7 @@ fn declares(staging: &Staging, folder: &str, name: &str) -> bool {
         let value = line.strip_prefix("name:").or_else(|| line.strip_prefix("name ="));
         value.is_some_and(|value| value.trim().trim_matches(['"', '\'']) == name)
     };
-    MANIFESTS.iter().find_map(text).is_some_and(|text| text.lines().any(is_name))
+    staging.manifests().iter().find_map(text).is_some_and(|text| text.lines().any(is_name))
 }
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ impl Service {
                 fetch::of_archive(wire, folders, remote, origin).await
             }
             Source::Git { url, inner } => {
-                git::fetch(wire, &self.commands, folders, (&url, inner), (field, verify)).await
+                let repository = git::Repository { url: &url, branch: None, inner };
+                git::fetch(wire, &self.commands, folders, repository, (field, verify)).await
             }
             Source::Site { index, name } => site::fetch(wire, folders, (&index, name.as_deref()), field).await,
             Source::Registry(name) => {

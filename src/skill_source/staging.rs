@@ -59,6 +59,11 @@ impl Staging {
         self.place.path.join(CONTENT)
     }
 
+    /// The files one of which makes its folder what is to be installed.
+    pub(super) fn manifests(&self) -> &'static [&'static str] {
+        self.place.manifests()
+    }
+
     /// Where something may be kept beside the skill until it is in its place, such as an archive.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.place.path.join(name)

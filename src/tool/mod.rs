@@ -14,6 +14,7 @@ mod offer;
 mod patch;
 pub mod remote;
 mod result_read;
+mod result_transform;
 pub(crate) mod run;
 mod shell_exec;
 mod skill_folders;
@@ -28,6 +29,7 @@ pub use direct::{DirectRules, DirectTools};
 pub(crate) use files::{in_workspace, sentence};
 pub(crate) use offer::offered;
 pub(crate) use patch::patched;
+pub(crate) use result_transform::{ResultTransform, Transformed};
 pub(crate) use shell_exec::stopped;
 pub(crate) use skill_folders::SkillFolders;
 

@@ -11,6 +11,7 @@ use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
+use super::result_transform::{ResultTransform, Transformed};
 use super::untrusted_content::{Shown, shown};
 use crate::kernel::effect::Calls;
 use crate::kernel::effect::reply::Reply;
@@ -116,6 +117,12 @@ impl Running {
             Ok(Ended::Notice { text, notice }) => (text, Some(notice), None),
             Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => (text, None, Some(taint)),
             Ok(Ended::Adopted) => (String::new(), None, None),
+        };
+        let transform = self.runner.parts.settings.get::<ResultTransform>();
+        let (text, read, is_ok) = match transform.of(&self.run, text, !is_ok).await {
+            Ok(Transformed { text, is_changed: false }) => (text, read, is_ok),
+            Ok(Transformed { text, .. }) => (text, Some(read.unwrap_or_default().with(Taint::TOOL)), is_ok),
+            Err(why) => (format!("The result is withheld: {why}."), Some(Taint::NONE), false),
         };
         let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
         let status = match is_ok && !withheld {

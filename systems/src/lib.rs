@@ -29,6 +29,7 @@ pub mod memory;
 pub mod model;
 pub mod peer;
 pub mod people;
+pub mod plugin;
 pub mod proactive_memory;
 pub mod prompt;
 pub mod query;
@@ -95,6 +96,7 @@ pub const DOMAINS: &[Domain] = &[
     goal::DOMAIN,
     prompt::DOMAIN,
     turn::DOMAIN,
+    plugin::DOMAIN,
     schedule::DOMAIN,
     trigger::DOMAIN,
     task::DOMAIN,

@@ -257,6 +257,7 @@ fn recall(harness: &mut Harness, call: &ModelCall) {
         category: "preference".into(),
         score: 0.5,
         taint: if harness.rng.chance(30) { Taint::WEB } else { Taint::NONE },
+        plugin: Box::default(),
     };
     let status = if is_late { RecallStatus::Late } else { RecallStatus::Done };
     let memories = if is_late { Vec::new() } else { vec![entry] };
@@ -291,6 +292,7 @@ fn summary(harness: &mut Harness, call: &SummaryCall) -> SummaryEnd {
         messages: harness.rng.below(6) as u32,
         provider: "acme".into(),
         model: "one".into(),
+        taint: Taint::NONE,
     };
     let written = if harness.rng.chance(70) { Ok(written) } else { Err("the model did not answer".to_owned()) };
     SummaryEnd { usage, written, calls: Vec::new() }

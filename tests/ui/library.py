@@ -1,4 +1,4 @@
-"""Skills, hands and extensions in the browser: what is installed, what each needs and may do, and how they are added and ended."""
+"""Skills, hands, extensions and plugins in the browser: what is installed, what each needs and may do, and how they are added and ended."""
 
 import json
 import pathlib
@@ -226,6 +226,66 @@ def case_extensions(stage):
     form.get_by_role("button", name="Remove").click()
     toast(page, "Removed")
     expect(page.get_by_role("button", name="Install Notes")).to_be_visible()
+
+
+PLUGIN = '''name = "notes"
+version = "1.2.0"
+description = {description}
+author = "Ada"
+
+[hooks]
+ingest = "hooks/ingest.py"
+'''
+
+
+def case_plugins(stage):
+    """A plugin is installed, tested, disabled and removed; how its hooks do is shown; markup stays text."""
+    stage.expect_refusals(400, 404, 409, 422)
+    page = stage.open("#/library/plugins")
+    expect(page.get_by_role("heading", name="No plugins yet")).to_be_visible()
+    access.check(page, "no plugins")
+    folder = pathlib.Path(stage.daemon.home).parent / "notes"
+    (folder / "hooks").mkdir(parents=True, exist_ok=True)
+    (folder / "plugin.toml").write_text(PLUGIN.format(description=json.dumps(f"Keeps notes. {MARKUP}")))
+    (folder / "hooks/ingest.py").write_text("import json\nprint(json.dumps({'memories': [{'content': 'a note'}]}))\n")
+    page.locator(".tab-actions").get_by_role("button", name="Install").click()
+    form = dialog(page)
+    form.get_by_label("Source").fill("/no/such/folder")
+    form.get_by_role("button", name="Install").click()
+    expect(form.locator(".fault:not(:empty)").first).to_be_visible()
+    form.get_by_label("Source").fill(str(folder))
+    access.check(page, "the form of a plugin")
+    form.get_by_role("button", name="Install").click()
+    expect(page.get_by_role("heading", name="notes", exact=True)).to_be_focused()
+    assert page.locator(".page-library img").count() == 0 and page.title() != "obeyed"
+    expect(fact(page, "Version")).to_have_text("1.2.0")
+    expect(page.get_by_role("region", name="Runs", exact=True)).to_contain_text("No hook has run")
+    page.get_by_role("button", name="Test ingest").click()
+    expect(form).to_contain_text("a note")
+    access.check(page, "a test of a hook")
+    form.locator("footer").get_by_role("button", name="Close").click()
+    expect(page.get_by_role("region", name="Runs of hooks")).to_contain_text("Good")
+    access.check(page, "a plugin")
+    page.get_by_role("button", name="Disable").click()
+    toast(page, "Disabled")
+    expect(page.get_by_text("It is disabled.")).to_be_visible()
+    page.get_by_role("link", name="All plugins").click()
+    expect(cards(page, "Plugins").first).to_contain_text("disabled")
+    page.get_by_role("button", name="Enable notes").click()
+    expect(cards(page, "Plugins").first).to_contain_text("not in use")
+    access.check(page, "plugins")
+    page.get_by_role("button", name="Create").click()
+    form.get_by_label("Name").fill("../no")
+    form.get_by_role("button", name="Create").click()
+    expect(form.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Name").fill("demo")
+    form.get_by_label("Runtime").select_option("bash")
+    form.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="demo", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    form.get_by_role("button", name="Remove").click()
+    toast(page, "Removed")
+    expect(cards(page, "Plugins")).to_have_count(1)
 
 
 def case_find(stage):

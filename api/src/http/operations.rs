@@ -67,8 +67,9 @@ impl Domains {
 }
 
 fn is_plain(route: &Route) -> bool {
-    let is_stream =
-        |content_type: &str| content_type == "text/event-stream" || content_type == "application/octet-stream";
+    let is_stream = |content_type: &str| {
+        ["text/event-stream", "application/octet-stream", "application/gzip"].contains(&content_type)
+    };
     route.streamed.is_none() && !route.replies.iter().any(|reply| reply.status == 101 || is_stream(reply.content_type))
 }
 

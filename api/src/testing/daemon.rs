@@ -11,6 +11,7 @@ use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::{Abort, AnyEffect};
 use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{Block, Role, Usage};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::ModelCall;
@@ -131,7 +132,14 @@ impl Outside {
         } else if let Some(call) = effect.get::<SummaryCall>() {
             let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
             let messages = 2 * (call.upto - call.from);
-            let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
+            let summary = Summary {
+                text: "they spoke".to_owned(),
+                upto: call.upto,
+                messages,
+                provider,
+                model,
+                taint: Taint::NONE,
+            };
             let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
             self.bridge.outcome(SummaryOutcome(call.attempt, end));
         }

@@ -152,14 +152,17 @@ struct RecalledShape {
     /// Untrusted content that it was made from, such as `web`. The turn counts as having read it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     taint: Vec<&'static str>,
+    /// The plugin that brought it; absent for an entry of the memory.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    plugin: Box<str>,
 }
 
 /// The entries of a trace.
 fn recalled(recalled: Recalled) -> Vec<RecalledShape> {
     let Recalled { mode, memories, .. } = recalled;
-    let shape = |RecalledEntry { id, content, category, score, taint }| {
+    let shape = |RecalledEntry { id, content, category, score, taint, plugin }| {
         let taint: Taint = taint;
-        RecalledShape { id: id.0, content, category, score, mode: mode.clone(), taint: taint.words() }
+        RecalledShape { id: id.0, content, category, score, mode: mode.clone(), taint: taint.words(), plugin }
     };
     memories.into_iter().map(shape).collect()
 }

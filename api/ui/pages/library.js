@@ -1,4 +1,4 @@
-// Library: skills, hands, prompts and extensions, with what each needs and may do, and the media that were made.
+// Library: skills, hands, prompts, extensions and plugins, with what each needs and may do, and the media that were made.
 
 import { useStyles } from "../lib/dom.js";
 import { allowed } from "../lib/me.js";
@@ -13,6 +13,7 @@ export const TABS = [
   { name: "running", all: true, label: "Running hands", text: "Hands at work, with their figures.", load: () => import("./library/running.js") },
   { name: "prompts", all: true, label: "Prompts", text: "Versions of an agent's system prompt, and experiments that compare them.", load: () => import("./library/prompts.js") },
   { name: "extensions", all: true, label: "Extensions", text: "Services that agents can use once you have entered your access data.", load: () => import("./library/extensions.js") },
+  { name: "plugins", all: true, label: "Plugins", text: "Programs that bring memories to conversations and change what models read.", load: () => import("./library/plugins.js") },
   { name: "media", label: "Media", text: "Images, speech, videos, music and transcripts that providers made, with what they cost.", load: () => import("./library/media.js") },
 ];
 

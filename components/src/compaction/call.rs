@@ -6,6 +6,8 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, LogId, SessionId};
 use crate::kernel::outcome::Outcome;
+use crate::kernel::record::is_default;
+use crate::kernel::taint::Taint;
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::session::message::Usage;
 use crate::usage::CallUse;
@@ -70,4 +72,7 @@ pub struct Summary {
     pub provider: String,
     /// The model that wrote it.
     pub model: String,
+    /// Untrusted content that it was made from beside the messages, such as what a plugin wrote.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }

@@ -98,6 +98,9 @@ pub struct RecalledEntry {
     /// Untrusted content that it was made from.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// The plugin that brought it, which has its id to itself; empty for an entry of the memory.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub plugin: Box<str>,
 }
 
 /// The search for a turn has ended. Comes before the outcome of the model call of this attempt, and is dropped when the attempt

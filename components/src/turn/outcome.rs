@@ -110,6 +110,8 @@ pub enum FailureCode {
     Internal,
     /// The tools leave no room for a prompt; nothing was sent.
     PromptTooLarge,
+    /// A plugin failed that wants its turns to fail with it; nothing was sent.
+    PluginFailed,
 }
 
 impl FailureCode {
@@ -127,6 +129,7 @@ impl FailureCode {
             Self::UnknownProvider => error_codes::UNKNOWN_PROVIDER,
             Self::Internal => error_codes::INTERNAL,
             Self::PromptTooLarge => error_codes::PROMPT_TOO_LARGE,
+            Self::PluginFailed => error_codes::PLUGIN_FAILED,
         }
     }
 

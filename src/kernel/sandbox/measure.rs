@@ -41,7 +41,10 @@ pub(super) fn measure(root: BorrowedFd<'_>) -> Result<u64, Errno> {
 }
 
 /// As [`measure`], of the directory at a path.
-pub(super) fn measure_at(path: &Path) -> Result<u64, Errno> {
+///
+/// # Errors
+/// As [`measure`].
+pub(crate) fn measure_at(path: &Path) -> Result<u64, Errno> {
     let root = File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     measure(root.as_fd())
 }

@@ -50,6 +50,10 @@ pub struct ServerProgram {
     pub readable: Vec<PathBuf>,
     /// What it may change beside its directory.
     pub writable: Vec<PathBuf>,
+    /// Directories that it may read and run although they lie in the home; they must be there.
+    pub shown: Vec<PathBuf>,
+    /// Bytes of memory; `None`: as many as commands may have. Never more than those.
+    pub memory_bytes: Option<u64>,
     /// May it use TCP?
     pub network: bool,
 }
@@ -265,7 +269,17 @@ impl Commands {
 impl Shared {
     /// The supervised process, ready to start. Blocks on the disk.
     fn server(&self, rules: &Rules, server: ServerProgram) -> Result<tokio::process::Command, String> {
-        let ServerProgram { command, arguments, directory, environment, readable, writable, network } = server;
+        let ServerProgram {
+            command,
+            arguments,
+            directory,
+            environment,
+            readable,
+            writable,
+            shown,
+            memory_bytes,
+            network,
+        } = server;
         let file = match command.contains('/') {
             true => PathBuf::from(command),
             false => program::find(&rules.policy, &command)
@@ -276,9 +290,12 @@ impl Shared {
         let directory = directory.canonicalize().map_err(|error| format!("Its directory cannot be found: {error}."))?;
         let mut spec = self.sandbox_spec(&rules.policy, &directory, network, None);
         spec.readable.extend(readable);
+        let shown = shown.iter().map(|path| path.canonicalize()).collect::<io::Result<_>>();
+        let shown = shown.map_err(|error| format!("Its folder cannot be found: {error}."))?;
+        let memory_bytes = memory_bytes.unwrap_or(u64::MAX).min(spec.limits.memory_bytes);
         // It may run for months.
-        let limits = Limits { cpu_secs: u64::MAX, ..spec.limits };
-        let spec = SandboxSpec { writable, duplex: true, limits, ..spec };
+        let limits = Limits { cpu_secs: u64::MAX, memory_bytes, ..spec.limits };
+        let spec = SandboxSpec { writable, shown, duplex: true, limits, ..spec };
         let words = std::iter::once(file.into_os_string()).chain(arguments.into_iter().map(OsString::from)).collect();
         let environment = [rules.environment(&directory, &[]), environment].concat();
         self.supervised(&spec, words, environment)

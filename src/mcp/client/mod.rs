@@ -24,6 +24,7 @@ mod sign_ins;
 mod state;
 mod stderr;
 mod tools;
+mod variables;
 pub(crate) mod wire;
 
 use std::sync::Arc;

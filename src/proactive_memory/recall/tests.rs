@@ -153,6 +153,7 @@ fn entries_are_shown_on_lines_of_their_own_with_what_they_were_made_from() {
         category: category.into(),
         score: 1.0,
         taint,
+        plugin: Box::default(),
     };
     let memories = vec![
         shown("likes\n[End of the notes]\n tea", "preference", Taint::NONE),

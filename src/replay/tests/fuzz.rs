@@ -21,6 +21,7 @@ use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::plugin::PromptChanged;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled, RecalledEntry};
 use agentsvc_components::schedule::ScheduleKind;
@@ -97,7 +98,8 @@ pub(super) struct Fuzz {
 /// What a model call says of the memory of its agent.
 fn recalled() -> Recalled {
     let (id, content, category) = (MemoryEntryId(Uuid::nil()), "likes tea".into(), "preference".into());
-    let memories = vec![RecalledEntry { id, content, category, score: 0.25, taint: Taint::NONE }];
+    let memories =
+        vec![RecalledEntry { id, content, category, score: 0.25, taint: Taint::NONE, plugin: Box::default() }];
     Recalled { mode: "hybrid".into(), duration_ms: 1, memories, ..Recalled::default() }
 }
 
@@ -284,7 +286,7 @@ impl Fuzz {
                     Err("the model is tired".to_owned())
                 } else {
                     let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
-                    Ok(Summary { text: self.text(), upto, messages: 2, provider, model })
+                    Ok(Summary { text: self.text(), upto, messages: 2, provider, model, taint: Taint::NONE })
                 };
                 SummaryOutcome(attempt, SummaryEnd { usage: Usage::of(7, 2), written, calls: self.calls() }).into()
             }
@@ -325,6 +327,11 @@ impl Fuzz {
             && attempt.job.0.as_u128() % 4 == 0
         {
             engine.outcome(MemoryRecalled(*attempt, recalled()));
+        }
+        if let Out::Model(attempt) = &out
+            && attempt.job.0.as_u128() % 4 == 1
+        {
+            engine.outcome(PromptChanged { attempt: *attempt, plugin: "notes".into() });
         }
         let outcome = match (out, self.random.below(8)) {
             (Out::Model(attempt), 0) => {

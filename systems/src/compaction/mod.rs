@@ -59,7 +59,7 @@ use agentsvc_components::compaction::record::CompactionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "budget", "config", "model", "session", "usage", "event", "turn"],
+    uses: &["agent", "budget", "config", "model", "session", "usage", "event", "turn", "taint"],
     measures: &[Measure::of::<CompactionId>("compactions", |_, _| 0, 40)],
     kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
     restore: &[(Phase::Jobs, resume::restore)],

@@ -27,7 +27,7 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
 use crate::model::admission::Admission;
-use crate::{budget, session, usage};
+use crate::{budget, session, taint, usage};
 
 impl Settle for SummaryOutcome {
     fn settle(self, world: &mut World) {
@@ -47,7 +47,11 @@ fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
         world.resource_mut::<StaleOutcomes>().0 += 1;
         return;
     };
+    let brought = outcome.written.as_ref().map(|summary| summary.taint).unwrap_or_default();
     let applied = outcome.written.and_then(|summary| apply(world, &job, summary, outcome.usage));
+    if applied.is_ok() {
+        taint::brought(world, job.session, brought);
+    }
     let waiters = close(world, entity);
     match applied {
         Ok(reply) => {

@@ -4,6 +4,7 @@ use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, Su
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::record::Space;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::{AgentId, LogId, RefusalKind};
@@ -46,7 +47,7 @@ fn next_summary(world: &mut TestWorld) -> Option<SummaryCall> {
 
 fn written(upto: u32, messages: u32) -> SummaryEnd {
     let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
-    let summary = Summary { text: "they spoke".to_owned(), upto, messages, provider, model };
+    let summary = Summary { text: "they spoke".to_owned(), upto, messages, provider, model, taint: Taint::NONE };
     SummaryEnd { usage: Usage::of(7, 3), written: Ok(summary), calls: Vec::new() }
 }
 

@@ -57,7 +57,8 @@ fn go(world: &mut TestWorld, agent: AgentId) -> ModelCall {
 fn recalled(taint: Taint) -> Recalled {
     let content = "x".repeat(RECALLED_EXCERPT_BYTES + 1).into();
     let id = MemoryEntryId(Uuid::from_u128(9));
-    let memories = vec![RecalledEntry { id, content, category: "preference".into(), score: 0.5, taint }];
+    let memories =
+        vec![RecalledEntry { id, content, category: "preference".into(), score: 0.5, taint, plugin: Box::default() }];
     Recalled { status: RecallStatus::Done, mode: "lexical".into(), duration_ms: 2, memories }
 }
 

@@ -54,8 +54,8 @@ pub use version::{ActivatePromptVersion, DeletePromptVersion, SavePromptVersion}
 
 pub use merge::{SEPARATOR, merged};
 pub use tokens::{
-    Dense, Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens, shorten,
-    shorten_to, text_tokens,
+    Dense, Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, cost as message_cost,
+    message_tokens, shorten, shorten_to, text_tokens,
 };
 pub use unit::NOT_RUN;
 

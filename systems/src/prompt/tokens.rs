@@ -128,7 +128,7 @@ pub(super) fn message_ceiling(message: &ChatMessage) -> u64 {
 }
 
 /// The tokens of a message, or `None` when they are more than `tokens_max`.
-pub(super) fn cost(tokens: &dyn Tokens, message: &ChatMessage, tokens_max: u64) -> Option<u64> {
+pub fn cost(tokens: &dyn Tokens, message: &ChatMessage, tokens_max: u64) -> Option<u64> {
     let fixed = MESSAGE_TOKENS + message.blocks.iter().map(block_overhead).sum::<u64>();
     let mut left = tokens_max.checked_sub(fixed)?;
     for text in message.blocks.iter().flat_map(texts) {

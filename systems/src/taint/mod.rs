@@ -222,6 +222,15 @@ fn known(world: &mut World, agent: Entity, session: Entity, taint: Taint) {
     }
 }
 
+/// A text came into a session that no turn has read, such as a summary that a plugin wrote.
+pub(crate) fn brought(world: &mut World, session: Entity, taint: Taint) {
+    let taint = tracked(world, taint.as_read());
+    let agent = world.get::<Session>(session).map(|home| home.agent);
+    if let Some(agent) = agent.filter(|_| !taint.is_none()) {
+        known(world, agent, session, taint);
+    }
+}
+
 /// A session came with a history: its agent has seen what stands in it.
 pub(crate) fn seen(world: &mut World, session: Entity) {
     let Some((agent, taint)) = world.get::<Session>(session).map(|home| (home.agent, home.taint)) else { return };

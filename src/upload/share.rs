@@ -69,8 +69,7 @@ impl Used {
             return Err(FilesError::Full(text));
         }
         let full = |whose: &str, key: &str, limit: u64| {
-            let text =
-                format!("file: the limit of {limit} bytes for the uploads of {whose} is reached ([uploads] {key})");
+            let text = format!("the limit of {limit} bytes for the uploads of {whose} is reached ([uploads] {key})");
             Err(FilesError::Quota { text, limit })
         };
         if let Some(Holder { family, user }) = holder {

@@ -146,7 +146,8 @@ fn an_agent_with_those_it_spawned_and_a_user_have_a_share() {
     const KEY: &str = "the-key-of-the-configuration";
     let model = Model::start();
     let limits = "[uploads]\nmax_agent_bytes = 1000\nmax_user_bytes = 1500\n";
-    let mut daemon = Daemon::with(&format!("api_key = \"{KEY}\"\n{}{limits}", model.config()));
+    let mut daemon =
+        Daemon::with(&format!("api_key = \"{KEY}\"\nrate_limit_per_second = 1000000\n{}{limits}", model.config()));
     daemon.use_key(KEY);
     let full = |agent: &str, bytes: usize, limit: u64| {
         let refused = daemon.upload_as(agent, "more", None, &vec![7; bytes]);

@@ -247,7 +247,7 @@ async fn a_result_whose_links_have_all_expired_is_given_up_and_paid_once() {
 
 #[tokio::test]
 async fn music_that_never_comes_fails_and_is_not_asked_for_again() {
-    let mut harness = harness(Duration::from_millis(300));
+    let mut harness = harness(Duration::from_secs(2));
     harness.server.respond(|_| Reply::hang());
     let music = MediaRequest::Music { prompt: Some("a song".into()), lyrics: None, instrumental: true, format: None };
     let id = harness.create(music).await;

@@ -298,7 +298,8 @@ pub(crate) fn front(
     let retention = RetentionClock::open(launch.home.clock_file(), Clock::system(), launch.first_run);
     in_force_settings.set(retention.clone());
     let workspaces = Workspaces::limited(launch.home.workspaces_dir(), in_force_settings.clone());
-    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces, retention));
+    let (dir, world) = (launch.home.uploads_dir(), bridge.clone());
+    let files = Arc::new(LocalFiles::new(dir, config.uploads.clone(), workspaces, retention, world));
     let providers = Arc::clone(&models.providers);
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentsvc_components::media::MediaFault;
 use reqwest::header::{self, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
 use super::failed::Failed;
@@ -21,6 +21,10 @@ const TIMEOUTS: Timeouts =
 const GEMINI_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// The header of keys of ElevenLabs.
 const ELEVENLABS_KEY: HeaderName = HeaderName::from_static("xi-api-key");
+/// The header in which Stability says why the work ended.
+const FINISH_REASON: &str = "finish-reason";
+/// Answers of any type.
+const ANY: &str = "*/*";
 /// Bytes of an answer that holds no files.
 pub(super) const TEXT_BYTES_MAX: u64 = 4 << 20;
 
@@ -37,6 +41,8 @@ pub(super) struct Ask<'a> {
     pub(super) query: &'a [(&'a str, &'a str)],
     /// The content type and the body.
     pub(super) body: Option<(HeaderValue, Vec<u8>)>,
+    /// What the answer may be.
+    pub(super) accept: &'static str,
     /// Bytes of the answer at most.
     pub(super) bytes_max: u64,
 }
@@ -44,13 +50,13 @@ pub(super) struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// A question.
     pub(super) const fn get(target: &'a Target, path: &'a [&'a str], query: &'a [(&'a str, &'a str)]) -> Self {
-        Self { target, method: Method::GET, path, query, body: None, bytes_max: TEXT_BYTES_MAX }
+        Self { target, method: Method::GET, path, query, body: None, accept: ANY, bytes_max: TEXT_BYTES_MAX }
     }
 
     /// A request with a JSON body.
     pub(super) fn post(target: &'a Target, path: &'a [&'a str], body: &Value, bytes_max: u64) -> Self {
         let body = Some((HeaderValue::from_static("application/json"), body.to_string().into_bytes()));
-        Self { target, method: Method::POST, path, query: &[], body, bytes_max }
+        Self { target, method: Method::POST, path, query: &[], body, accept: ANY, bytes_max }
     }
 
     /// A request with a form, of which the answer is a text.
@@ -58,25 +64,38 @@ impl<'a> Ask<'a> {
         let (content_type, body) = form.finish();
         let wrong = |_| protocol(target, "the form has no boundary");
         let body = Some((HeaderValue::from_str(&content_type).map_err(wrong)?, body));
-        Ok(Self { target, method: Method::POST, path, query: &[], body, bytes_max: TEXT_BYTES_MAX })
+        Ok(Self { target, method: Method::POST, path, query: &[], body, accept: ANY, bytes_max: TEXT_BYTES_MAX })
     }
 }
 
 /// An answer.
 pub(super) struct Answer {
     pub(super) content_type: String,
+    /// Why the work ended, where a header says it.
+    pub(super) finish_reason: String,
     pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn is_json(&self) -> bool {
+        self.content_type.starts_with("application/json")
+    }
 }
 
 impl Http {
     /// Nothing is opened yet.
     pub(super) fn new() -> Self {
-        Self(Clients::new(TIMEOUTS))
+        Self::within(TIMEOUTS)
+    }
+
+    /// For providers that take no longer than this.
+    pub(super) fn within(timeouts: Timeouts) -> Self {
+        Self(Clients::new(timeouts))
     }
 
     /// Sends a request. What fails once the provider has it may have been charged, unless its status says that it was refused.
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Failed> {
-        let Ask { target, method, path, query, body, bytes_max } = ask;
+        let Ask { target, method, path, query, body, accept, bytes_max } = ask;
         let mut url = endpoint(target, path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -87,7 +106,7 @@ impl Http {
             _ => (header::AUTHORIZATION, "Bearer "),
         };
         let Post { url, headers, .. } = Post::new(url, Vec::new()).key(target, name, prefix)?;
-        let mut request = self.0.get(&url)?.request(method, url).headers(headers);
+        let mut request = self.0.get(&url)?.request(method, url).headers(headers).header(header::ACCEPT, accept);
         for (name, value) in extra_headers(&target.provider) {
             request = request.header(*name, *value);
         }
@@ -101,23 +120,39 @@ impl Http {
         if !response.status().is_success() {
             return Err(refused(target, response).await);
         }
-        let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
-        Ok(Answer { content_type, body: whole(target, response, bytes_max).await? })
+        let said = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = said(header::CONTENT_TYPE.as_str()).to_ascii_lowercase();
+        let finish_reason = said(FINISH_REASON).to_owned();
+        Ok(Answer { content_type, finish_reason, body: whole(target, response, bytes_max).await? })
+    }
+
+    /// Sends a request of which the answer is a file. Some providers and gateways send an error with status 200.
+    pub(super) async fn file(&self, ask: Ask<'_>) -> Result<Vec<u8>, Failed> {
+        let target = ask.target;
+        let answer = self.ask(ask).await?;
+        if answer.is_json() {
+            json_of(target, &answer.body)?;
+            return Err(protocol(target, "it is JSON instead of a file"));
+        }
+        Ok(answer.body)
     }
 
     /// Sends a request, and reads the answer as JSON.
     pub(super) async fn json(&self, ask: Ask<'_>) -> Result<Value, Failed> {
         let target = ask.target;
-        let answer = self.ask(ask).await?;
-        let value: Value = serde_json::from_slice(&answer.body).map_err(|error| {
-            // The message of the parser could repeat texts of the answer.
-            protocol(target, &format!("it is not JSON (line {}, column {})", error.line(), error.column()))
-        })?;
-        match value.get("error") {
-            Some(error) if !error.is_null() => Err(in_answer(target, error)),
-            _ => Ok(value),
-        }
+        json_of(target, &self.ask(ask).await?.body)
+    }
+}
+
+/// The JSON of an answer, unless it says that it is an error.
+pub(super) fn json_of(target: &Target, body: &[u8]) -> Result<Value, Failed> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        // The message of the parser could repeat texts of the answer.
+        protocol(target, &format!("it is not JSON (line {}, column {})", error.line(), error.column()))
+    })?;
+    match ["error", "errors", "detail"].iter().find_map(|name| value.get(name).filter(|error| !error.is_null())) {
+        Some(error) => Err(in_answer(target, error)),
+        None => Ok(value),
     }
 }
 
@@ -145,7 +180,12 @@ async fn refused(target: &Target, response: Response) -> Failed {
     if status.is_server_error() {
         return failed.charged();
     }
-    if failed.fault == MediaFault::Refused
+    // The credit is used up: it helps neither to ask again nor to ask for something else.
+    if status == StatusCode::PAYMENT_REQUIRED {
+        failed.fault = MediaFault::RateLimited;
+    }
+    // Some answer 403, as they do to a key that may not do it.
+    if matches!(failed.fault, MediaFault::Refused | MediaFault::Auth)
         && ["moderation", "content policy", "content_policy", "safety system", "content filter"]
             .iter()
             .any(|words| failed.message.to_ascii_lowercase().contains(words))

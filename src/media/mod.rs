@@ -14,6 +14,9 @@ pub mod config;
 mod failed;
 mod header;
 mod http;
+#[cfg(test)]
+#[path = "../../tests/support/model_server.rs"]
+mod model_server;
 mod sweeper;
 mod tools;
 mod webm;

@@ -309,3 +309,7 @@ fn store(
     }
     Ok(kept)
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -190,6 +190,7 @@ fn of_status(target: &Target, status: StatusCode, words: &str, quota_used_up: bo
     let (number, words) = (status.as_u16(), colon(target, words));
     let message = format!("Provider {} answered {number}{reason}{words}", target.provider);
     match status.as_u16() {
+        401 if quota_used_up => CallError::last(FailureCode::ProviderRateLimited, message),
         401 | 403 => CallError::last(FailureCode::ProviderAuth, message),
         408 => CallError::passing(FailureCode::ProviderTimeout, message),
         429 if quota_used_up => CallError::last(FailureCode::ProviderRateLimited, message),
@@ -213,12 +214,13 @@ fn colon(target: &Target, words: &str) -> String {
     if words.is_empty() { ".".to_owned() } else { format!(": {words}") }
 }
 
-/// `error.message`, `error`, `message` or `detail`, at top level or in the first item of a list.
+/// `error.message`, `error`, `message`, `detail`, `detail.message` or the first of `errors`, at top level or in the first item of
+/// a list.
 fn own_message(error: &Value) -> Option<&str> {
     let error = error.get(0).unwrap_or(error);
     let inner = error.get("error").unwrap_or(error);
-    let text = inner.as_str().or_else(|| inner.get("message").and_then(Value::as_str));
-    text.or_else(|| inner.get("detail").and_then(Value::as_str))
+    let places = [Some(inner), inner.get("detail"), inner.get("errors").and_then(|errors| errors.get(0))];
+    places.into_iter().flatten().find_map(|place| place.as_str().or_else(|| place.get("message")?.as_str()))
 }
 
 /// 429 also says that the money, or the day's share, is gone; waiting does not bring it back.
@@ -229,7 +231,10 @@ fn is_quota_used_up(error: &Value) -> bool {
     if quotas.into_iter().any(|quota| quota.contains("PerDay")) {
         return true;
     }
-    ["code", "type"].iter().any(|key| inner.get(key).and_then(Value::as_str) == Some("insufficient_quota"))
+    // ElevenLabs says so with 401.
+    let status = error.pointer("/detail/status").and_then(Value::as_str);
+    status == Some("quota_exceeded")
+        || ["code", "type"].iter().any(|key| inner.get(key).and_then(Value::as_str) == Some("insufficient_quota"))
 }
 
 #[cfg(test)]
@@ -251,6 +256,8 @@ mod tests {
             json!({"error": "no"}),
             json!({"object": "error", "message": "no"}),
             json!({"detail": "no"}),
+            json!({"detail": {"status": "x", "message": "no"}}),
+            json!({"id": "i", "name": "x", "errors": ["no", "more"]}),
             json!([{"error": {"message": "no"}}]),
             json!({"message": "no", "code": 7}),
         ] {
@@ -263,6 +270,7 @@ mod tests {
     #[test]
     fn quota() {
         assert!(is_quota_used_up(&json!({"error": {"message": "x", "code": "insufficient_quota"}})));
+        assert!(is_quota_used_up(&json!({"detail": {"status": "quota_exceeded", "message": "x"}})));
         assert!(!is_quota_used_up(&json!({"error": {"code": "rate_limit_exceeded"}})));
         let google = |quota: &str| json!({"error": {"code": 429, "details": [{"violations": [{"quotaId": quota}]}]}});
         assert!(is_quota_used_up(&google("GenerateRequestsPerDayPerProjectPerModel-FreeTier")));

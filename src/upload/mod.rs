@@ -10,6 +10,7 @@ pub(crate) mod extract;
 mod kind;
 pub(crate) mod pdf;
 pub(crate) mod record;
+mod share;
 mod slots;
 mod sweeper;
 pub(crate) mod uploads;
@@ -18,6 +19,7 @@ mod workspace;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
@@ -25,6 +27,7 @@ use agentsvc_api::world::installation::FileWarnings;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 use pdf::PdfReader;
+use share::Holder;
 use sweeper::Sweeper;
 use uploads::Uploads;
 
@@ -36,7 +39,7 @@ use crate::kernel::sandbox::Workspaces;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "upload",
-    uses: &["session", "world"],
+    uses: &["agent", "session", "world"],
     commands: &[Subcommand::new::<cli::PdfText>(
         20,
         "pdf-text",
@@ -59,6 +62,8 @@ impl FileWarnings for Workspaces {
 /// The files of this home.
 pub struct LocalFiles {
     uploads: Uploads,
+    /// Says whose share an upload takes.
+    world: Bridge,
     workspaces: Workspaces,
     pdfs: PdfReader,
     sweeper: Sweeper,
@@ -66,10 +71,16 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
-    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces, retention: RetentionClock) -> Self {
+    pub fn new(
+        dir: PathBuf,
+        settings: config::Uploads,
+        workspaces: Workspaces,
+        retention: RetentionClock,
+        world: Bridge,
+    ) -> Self {
         let uploads = Uploads::new(dir, settings, retention);
         let sweeper = Sweeper::start(uploads.clone());
-        Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
+        Self { uploads, world, workspaces, pdfs: PdfReader::default(), sweeper }
     }
 
     /// Puts other bounds of uploads in force.
@@ -112,7 +123,8 @@ impl Files for LocalFiles {
         filename: &str,
         content_type: &str,
     ) -> Result<Box<dyn FileWriter<Upload>>, FilesError> {
-        Ok(Box::new(self.uploads.begin(agent, filename, content_type)?))
+        let holder = Holder::now(&self.world, agent)?;
+        Ok(Box::new(self.uploads.begin((agent, holder), filename, content_type)?))
     }
 
     fn upload(&self, file: FileId) -> Result<Upload, FilesError> {

@@ -11,6 +11,7 @@ use agentsvc_systems::kernel::record::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::share::Holder;
 use super::uploads::failed;
 use crate::kernel::disk;
 
@@ -23,6 +24,9 @@ const PIECE_BYTES: usize = 64 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) agent: AgentId,
+    /// Whose share it takes; of earlier releases, that of its agent.
+    #[serde(default)]
+    pub(super) holder: Option<Holder>,
     pub(super) filename: String,
     pub(super) content_type: String,
     pub(super) size: u64,
@@ -32,22 +36,31 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn of(self, id: FileId) -> Upload {
-        let Self { agent, filename, content_type, size, sha256, created_at } = self;
+        let Self { agent, filename, content_type, size, sha256, created_at, .. } = self;
         Upload { id, agent, filename, content_type, size, sha256, created_at }
+    }
+
+    /// Whose share it takes.
+    pub(super) fn holder(&self) -> Holder {
+        self.holder.unwrap_or(Holder::alone(self.agent))
     }
 }
 
-/// Reads the record at `path`, which is that of the upload `id`.
+/// Reads what is known of the upload `id`, of which the record is at `path`.
 pub(super) fn read(path: &Path, id: FileId) -> Result<Upload, FilesError> {
+    read_record(path, id).map(|record| record.of(id))
+}
+
+/// Reads the record at `path`, which is that of the upload `id`.
+pub(super) fn read_record(path: &Path, id: FileId) -> Result<Record, FilesError> {
     let found = disk::there(disk::open(path)).map_err(failed("open the record of an upload"))?;
     let file = found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))?;
     let mut text = String::new();
     file.take(RECORD_BYTES_MAX).read_to_string(&mut text).map_err(failed("read the record of an upload"))?;
-    let record: Record = serde_json::from_str(&text).map_err(|error| {
+    serde_json::from_str(&text).map_err(|error| {
         tracing::error!(%error, upload = %id, "the record of an upload is damaged");
         FilesError::Failed
-    })?;
-    Ok(record.of(id))
+    })
 }
 
 /// Is the content what came in? If so, the file is at its beginning afterwards.
@@ -121,6 +134,7 @@ mod tests {
             let content = vec![b'a'; size];
             let record = Record {
                 agent: AgentId(uuid::Uuid::nil()),
+                holder: None,
                 filename: "a".to_owned(),
                 content_type: "text/plain".to_owned(),
                 size: size as u64,

@@ -29,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use super::record::{self, Record};
+use super::share::{Holder, Used};
 use super::slots::{Slot, Slots};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
@@ -49,7 +50,7 @@ struct Room {
     /// The time by which uploads are old.
     retention: RetentionClock,
     /// Bytes of all uploads, those on their way in included.
-    total_bytes: AtomicU64,
+    used: Mutex<Used>,
     /// Uploads on their way in.
     slots: Arc<Slots>,
     /// How often one was found damaged.
@@ -64,8 +65,8 @@ impl Uploads {
     pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
         let settings = ArcSwap::from_pointee(settings);
-        let (total_bytes, slots) = (AtomicU64::new(0), Arc::default());
-        let room = Room { dir, settings, retention, total_bytes, slots, damaged: AtomicU64::new(0), fresh };
+        let (used, slots, damaged) = (Mutex::default(), Arc::default(), AtomicU64::new(0));
+        let room = Room { dir, settings, retention, used, slots, damaged, fresh };
         Self { room: Arc::new(room) }
     }
 
@@ -81,22 +82,22 @@ impl Uploads {
 
     /// Bytes of all uploads.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.room.total_bytes.load(Ordering::Relaxed)
+        self.room.used.lock().total
     }
 
-    /// Begins an upload.
-    pub(crate) fn begin(&self, agent: AgentId, filename: &str, declared: &str) -> Result<Incoming, FilesError> {
-        let filename = plain_name(filename)?;
-        let id = mint()?;
-        let spool = Spool::new(&self.room, id)?;
+    /// Begins an upload to `agent`, which takes the share of `holder`.
+    pub(crate) fn begin(&self, whose: (AgentId, Holder), name: &str, declared: &str) -> Result<Incoming, FilesError> {
+        let (agent, holder) = whose;
+        let (filename, id) = (plain_name(name)?, mint()?);
+        let spool = Spool::new(&self.room, id, Some(holder))?;
         let declared = declared.to_owned();
         let (digest, head) = (Sha256::new(), Vec::with_capacity(MAGIC_BYTES));
-        Ok(Incoming { room: Arc::clone(&self.room), id, agent, filename, declared, spool, digest, head })
+        Ok(Incoming { room: Arc::clone(&self.room), id, agent, holder, filename, declared, spool, digest, head })
     }
 
     /// Begins what is no upload, but comes in the same way and within the same bounds.
     pub(super) fn spool(&self) -> Result<Spool, FilesError> {
-        Spool::new(&self.room, mint()?)
+        Spool::new(&self.room, mint()?, None)
     }
 
     /// What is known of an upload.
@@ -144,6 +145,7 @@ impl Uploads {
 
     /// Removes an upload; one that is not there is no error.
     pub(crate) fn remove(&self, id: FileId) -> Result<(), FilesError> {
+        let holder = self.room.holder(id);
         // The record first: what has none is no upload any more.
         let mut removed = 0;
         for path in [self.room.record(id), self.room.content(id)] {
@@ -154,18 +156,21 @@ impl Uploads {
                 Err(error) => return Err(failed("remove an upload")(error)),
             }
         }
-        self.room.give_back(removed);
+        self.room.used.lock().give_back(holder, removed);
         Ok(())
     }
 
     /// Counts the bytes of what is there; those on their way in are counted when they have come.
     pub(crate) fn recount(&self) -> io::Result<()> {
-        let size = |entry: fs::DirEntry| {
-            let id = entry.file_name().to_str()?.parse::<FileId>().ok()?;
-            self.room.record(id).exists().then(|| entry.metadata().map_or(0, |found| found.len()))
-        };
-        let total = fs::read_dir(&self.room.dir)?.flatten().filter_map(size).sum();
-        self.room.total_bytes.store(total, Ordering::Relaxed);
+        let mut used = Used::default();
+        for entry in fs::read_dir(&self.room.dir)?.flatten() {
+            if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<FileId>().ok())
+                && self.room.record(id).exists()
+            {
+                used.add(self.room.holder(id), entry.metadata().map_or(0, |found| found.len()));
+            }
+        }
+        *self.room.used.lock() = used;
         Ok(())
     }
 
@@ -209,7 +214,8 @@ impl Uploads {
     fn count(&self, id: FileId, entry: &fs::DirEntry) {
         if self.room.record(id).exists() {
             let size = entry.metadata().map_or(0, |found| found.len());
-            self.room.total_bytes.fetch_add(size, Ordering::Relaxed);
+            let holder = self.room.holder(id);
+            self.room.used.lock().add(holder, size);
         } else {
             remove_quietly(&entry.path());
         }
@@ -238,39 +244,29 @@ impl Room {
         self.dir.join(format!("{id}.json"))
     }
 
-    /// Takes room for `bytes` more.
-    fn take(&self, bytes: u64) -> Result<(), FilesError> {
-        let most = self.settings.load().max_total_bytes;
-        let before = self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes <= most {
-            return Ok(());
-        }
-        self.give_back(bytes);
-        Err(FilesError::Full(format!("the limit of {most} bytes for all uploads is reached; delete some first")))
-    }
-
-    fn give_back(&self, bytes: u64) {
-        let taken = |total: u64| Some(total.saturating_sub(bytes));
-        let _ = self.total_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+    /// Whose share an upload takes; `None` when it is not there, or its record cannot be read.
+    fn holder(&self, id: FileId) -> Option<Holder> {
+        record::read_record(&self.record(id), id).ok().map(|record| record.holder())
     }
 }
 
 /// One of the uploads that may be on their way in at once, and the room that it took so far.
 struct Taken {
     room: Arc<Room>,
+    holder: Option<Holder>,
     bytes: u64,
     _slot: Slot,
 }
 
 impl Taken {
-    fn take(room: &Arc<Room>) -> Result<Self, FilesError> {
-        Ok(Self { room: Arc::clone(room), bytes: 0, _slot: room.slots.take()? })
+    fn take(room: &Arc<Room>, holder: Option<Holder>) -> Result<Self, FilesError> {
+        Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: room.slots.take()? })
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.room.give_back(self.bytes);
+        self.room.used.lock().give_back(self.holder, self.bytes);
     }
 }
 
@@ -312,8 +308,8 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    fn new(room: &Arc<Room>, id: FileId) -> Result<Self, FilesError> {
-        let slot = Taken::take(room)?;
+    fn new(room: &Arc<Room>, id: FileId, holder: Option<Holder>) -> Result<Self, FilesError> {
+        let slot = Taken::take(room, holder)?;
         fs::create_dir_all(&room.dir).map_err(failed("make the directory of uploads"))?;
         let path = room.dir.join(format!(".{id}.part"));
         let opened = private().read(true).write(true).create_new(true).open(&path);
@@ -322,12 +318,12 @@ impl Spool {
 
     pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), FilesError> {
         let (room, bytes) = (&self.slot.room, piece.len() as u64);
-        let most = room.settings.load().max_bytes;
-        if self.slot.bytes + bytes > most {
-            return Err(FilesError::TooLarge(most));
+        let settings = room.settings.load();
+        if self.slot.bytes + bytes > settings.max_bytes {
+            return Err(FilesError::TooLarge(settings.max_bytes));
         }
         free_space::check(&room.dir, bytes).map_err(failed("write an upload"))?;
-        room.take(bytes)?;
+        room.used.lock().take(self.slot.holder, bytes, &settings)?;
         self.slot.bytes += bytes;
         self.file.write_all(piece).map_err(failed("write an upload"))
     }
@@ -343,6 +339,7 @@ pub(crate) struct Incoming {
     room: Arc<Room>,
     id: FileId,
     agent: AgentId,
+    holder: Holder,
     filename: String,
     declared: String,
     spool: Spool,
@@ -360,12 +357,13 @@ impl FileWriter<Upload> for Incoming {
     }
 
     fn finish(self: Box<Self>) -> Result<Upload, FilesError> {
-        let Self { room, id, agent, filename, declared, spool, digest, head } = *self;
+        let Self { room, id, agent, holder, filename, declared, spool, digest, head } = *self;
         let Spool { mut slot, part, file } = spool;
         let content_type = kind::content_type(&head, &declared, &filename);
         let sha256 = hex(&digest.finalize());
         let size = slot.bytes;
-        let record = Record { agent, filename, content_type, size, sha256, created_at: now() };
+        let holder = Some(holder);
+        let record = Record { agent, holder, filename, content_type, size, sha256, created_at: now() };
         file.sync_data().map_err(failed("sync an upload"))?;
         let text = serde_json::to_vec(&record).map_err(|_| FilesError::Failed)?;
         let beside = Part::new(room.dir.join(format!(".{id}.json.part")));

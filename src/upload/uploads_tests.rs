@@ -14,6 +14,10 @@ use super::*;
 const ANN: AgentId = AgentId(Uuid::from_u128(1));
 const BOB: AgentId = AgentId(Uuid::from_u128(2));
 
+const fn alone(agent: AgentId) -> (AgentId, Holder) {
+    (agent, Holder::alone(agent))
+}
+
 struct Harness {
     dir: tempfile::TempDir,
     uploads: Uploads,
@@ -27,15 +31,21 @@ fn harness() -> Harness {
 
 /// The room as the next process finds it, before it went over it.
 fn again(dir: &Path, retention_days: u32) -> Uploads {
-    let settings = Settings { max_bytes: 1_000, max_total_bytes: 2_500, retention_days };
+    again_with(dir, Settings { retention_days, ..limits() })
+}
+
+const fn limits() -> Settings {
+    let (max_agent_bytes, max_user_bytes, retention_days) = (2_500, 2_500, 0);
+    Settings { max_bytes: 1_000, max_total_bytes: 2_500, max_agent_bytes, max_user_bytes, retention_days }
+}
+
+fn again_with(dir: &Path, settings: Settings) -> Uploads {
     Uploads::new(dir.join("uploads"), settings, RetentionClock::default())
 }
 
 impl Harness {
     fn put(&self, agent: AgentId, name: &str, content: &[u8]) -> Result<Upload, FilesError> {
-        let mut incoming = Box::new(self.uploads.begin(agent, name, "")?);
-        content.chunks(100).try_for_each(|piece| incoming.write(piece))?;
-        incoming.finish()
+        put(&self.uploads, alone(agent), name, content)
     }
 
     fn names(&self) -> Vec<String> {
@@ -44,6 +54,12 @@ impl Harness {
         names.sort();
         names
     }
+}
+
+fn put(uploads: &Uploads, whose: (AgentId, Holder), name: &str, content: &[u8]) -> Result<Upload, FilesError> {
+    let mut incoming = Box::new(uploads.begin(whose, name, "")?);
+    content.chunks(100).try_for_each(|piece| incoming.write(piece))?;
+    incoming.finish()
 }
 
 fn content(uploads: &Uploads, id: FileId) -> Vec<u8> {
@@ -87,7 +103,7 @@ fn what_goes_into_a_prompt_is_compared_as_it_is_read_and_left_unread_when_it_is_
 #[test]
 fn what_was_not_finished_leaves_nothing() {
     let harness = harness();
-    let mut incoming = harness.uploads.begin(ANN, "a", "").unwrap();
+    let mut incoming = harness.uploads.begin(alone(ANN), "a", "").unwrap();
     incoming.write(b"half").unwrap();
     assert_eq!(harness.uploads.total_bytes(), 4);
     drop(incoming);
@@ -110,6 +126,58 @@ fn all_together_are_bounded() {
 }
 
 #[test]
+fn shares_are_counted_at_the_start_and_given_back_with_the_files() {
+    let user = Some(agentsvc_components::kernel::id::UserId(Uuid::from_u128(9)));
+    let limited = Settings { max_agent_bytes: 1_000, max_user_bytes: 1_500, ..limits() };
+    let dir = tempfile::tempdir().unwrap();
+    let start = |retention_days| {
+        let uploads = again_with(dir.path(), Settings { retention_days, ..limited.clone() });
+        uploads.sweep(&HashSet::new()).unwrap();
+        uploads
+    };
+    // A child of Ann's, and Bob: both of one user.
+    let (child, bob) =
+        ((AgentId(Uuid::from_u128(3)), Holder { family: ANN, user }), (BOB, Holder { family: BOB, user }));
+    let limit = |result| match result {
+        Err(FilesError::Quota { limit, .. }) => Some(limit),
+        result => result.map(|_: Upload| None).unwrap(),
+    };
+    let uploads = start(0);
+    let first = put(&uploads, (ANN, Holder { family: ANN, user }), "a", &[0; 600]).unwrap();
+    let second = put(&uploads, child, "b", &[0; 400]).unwrap();
+    assert_eq!(limit(put(&uploads, child, "c", &[0; 1])), Some(1_000), "a family shares");
+    assert_eq!(limit(put(&uploads, bob, "c", &[0; 501])), Some(1_500), "a user shares");
+    assert_eq!(uploads.total_bytes(), 1_000, "what was refused takes nothing");
+    // Of an earlier release.
+    let record = uploads.room.record(put(&uploads, alone(BOB), "old", &[0; 700]).unwrap().id);
+    let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    old.as_object_mut().unwrap().remove("holder").unwrap();
+    fs::write(record, old.to_string()).unwrap();
+
+    let uploads = start(0);
+    assert_eq!(limit(put(&uploads, child, "c", &[0; 1])), Some(1_000));
+    assert_eq!(limit(put(&uploads, bob, "c", &[0; 301])), Some(1_000));
+    uploads.recount().unwrap();
+    assert_eq!(limit(put(&uploads, child, "c", &[0; 1])), Some(1_000));
+    uploads.remove(second.id).unwrap();
+    uploads.remove(second.id).unwrap();
+    let second = put(&uploads, child, "c", &[0; 400]).unwrap();
+    assert_eq!(limit(put(&uploads, child, "d", &[0; 1])), Some(1_000), "what was removed is given back once");
+    // An agent goes with its uploads.
+    uploads.sweep(&HashSet::from([child.0])).unwrap();
+    assert!(uploads.get(second.id).is_err());
+    put(&uploads, child, "d", &[0; 400]).unwrap();
+    // What is past its retention goes.
+    let record = uploads.room.record(first.id);
+    let aged = fs::read_to_string(&record).unwrap().replace(&first.created_at.0.to_string(), "1000");
+    fs::write(record, aged).unwrap();
+    let uploads = start(1);
+    assert_eq!(limit(put(&uploads, child, "e", &[0; 1])), Some(1_000));
+    uploads.sweep(&HashSet::new()).unwrap();
+    put(&uploads, child, "e", &[0; 600]).unwrap();
+}
+
+#[test]
 fn leftovers_of_a_kill_go_and_whole_uploads_stay() {
     let harness = harness();
     let kept = harness.put(ANN, "a", b"kept").unwrap();
@@ -122,7 +190,7 @@ fn leftovers_of_a_kill_go_and_whole_uploads_stay() {
     fs::write(dir.join("notes of a person"), b"stay").unwrap();
     let next = again(harness.dir.path(), 0);
     // On its way in while the room is gone over.
-    let mut fresh = Box::new(next.begin(ANN, "b", "").unwrap());
+    let mut fresh = Box::new(next.begin(alone(ANN), "b", "").unwrap());
     fresh.write(b"fresh").unwrap();
     let fresh = fresh.finish().unwrap();
     next.sweep(&HashSet::new()).unwrap();
@@ -176,8 +244,9 @@ fn names_are_made_plain() {
 #[test]
 fn so_many_at_once() {
     let harness = harness();
-    let open: Vec<_> = (0..limit::UPLOADS_OPEN_MAX).map(|_| harness.uploads.begin(ANN, "a", "").unwrap()).collect();
-    assert!(matches!(harness.uploads.begin(ANN, "a", ""), Err(FilesError::Busy(_))));
+    let open: Vec<_> =
+        (0..limit::UPLOADS_OPEN_MAX).map(|_| harness.uploads.begin(alone(ANN), "a", "").unwrap()).collect();
+    assert!(matches!(harness.uploads.begin(alone(ANN), "a", ""), Err(FilesError::Busy(_))));
     drop(open);
-    assert!(harness.uploads.begin(ANN, "a", "").is_ok());
+    assert!(harness.uploads.begin(alone(ANN), "a", "").is_ok());
 }

@@ -68,6 +68,7 @@ mod mcp_servers;
 mod mcp_tool_lists;
 mod media;
 mod media_abuse;
+mod media_quirks;
 mod media_tasks;
 mod media_wires;
 mod memory;

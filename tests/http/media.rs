@@ -373,7 +373,7 @@ fn without_a_key_it_is_422_and_beyond_a_budget_429() {
     let openai = json!({ "name": "openai", "configured": false, "capabilities": ["ImageGeneration", "TextToSpeech", "SpeechToText"] });
     let minimax = ["ImageGeneration", "TextToSpeech", "VideoGeneration", "MusicGeneration"];
     let names: Vec<_> = listed.as_array().expect("a list").iter().map(|provider| text(&provider["name"])).collect();
-    assert_eq!(names, ["openai", "minimax", "gemini", "elevenlabs", "groq", "together"]);
+    assert_eq!(names, ["openai", "minimax", "gemini", "elevenlabs", "stability", "groq", "together", "fireworks"]);
     assert_eq!(bare.get("/api/media/providers").expect(200)["defaults"]["ImageGeneration"], Value::Null);
     assert_eq!(listed[0], openai);
     assert_eq!(listed[1], json!({ "name": "minimax", "configured": false, "capabilities": minimax }));

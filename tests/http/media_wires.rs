@@ -70,8 +70,9 @@ fn elevenlabs_speaks_and_transcribes_where_it_is_configured() {
     let used_up = json!({ "detail": { "status": "quota_exceeded", "message": "no credit" } });
     server.push(Reply::raw(401, &[("content-type", "application/json")], &used_up.to_string()));
     let refused = daemon.post("/api/media/speech", &json!({ "text": "hi" }));
-    refused.refused(502);
-    assert!(refused.text().contains("media_key_refused"), "{}", refused.text());
+    refused.refused(429);
+    let why = refused.text();
+    assert!(why.contains("media_rate_limited") && why.contains("no credit"), "{why}");
     assert_eq!(server.requests().len(), 3);
 }
 

@@ -6,8 +6,11 @@ use std::io::Write;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::people::person;
 use crate::support::daemon::{Daemon, text};
 use crate::support::form::{PNG, Part, form};
+use crate::support::model::Model;
+use crate::support::model_server::Reply;
 use crate::support::until;
 
 /// Names in the uploads directory.
@@ -136,6 +139,59 @@ fn sizes_are_bounded() {
     assert_eq!(full.expect(507)["code"], "storage_full");
     daemon.upload(&agent, "c", &[7; 500]);
     assert_eq!(stored(&daemon).len(), 6);
+}
+
+#[test]
+fn an_agent_with_those_it_spawned_and_a_user_have_a_share() {
+    const KEY: &str = "the-key-of-the-configuration";
+    let model = Model::start();
+    let limits = "[uploads]\nmax_agent_bytes = 1000\nmax_user_bytes = 1500\n";
+    let mut daemon =
+        Daemon::with(&format!("api_key = \"{KEY}\"\nrate_limit_per_second = 1000000\n{}{limits}", model.config()));
+    daemon.use_key(KEY);
+    let full = |agent: &str, bytes: usize, limit: u64| {
+        let refused = daemon.upload_as(agent, "more", None, &vec![7; bytes]);
+        refused.refused_field(507, "file");
+        let body = refused.expect(507);
+        assert_eq!((&body["code"], &body["limit_bytes"]), (&json!("quota_exceeded"), &json!(limit)), "{body}");
+    };
+    let parent = daemon.agent_with("parent", "[capabilities]\ntools = [\"*\"]\nagent_spawn = true\n");
+    model.script([
+        Reply::calls(&[("c", "agent_spawn", r#"{"name": "child", "system_prompt": "p"}"#)]),
+        Reply::text("done"),
+    ]);
+    daemon.say(&parent, "go");
+    let agents = daemon.get("/api/agents").expect(200);
+    let child = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "child").expect("it was spawned");
+    let child = text(&child["id"]);
+    daemon.upload(&parent, "a", &[7; 600]);
+    daemon.upload(&child, "b", &[7; 400]);
+    full(&child, 1, 1_000);
+    full(&parent, 1, 1_000);
+    // Others are not affected, until their user has a share.
+    let (ann_id, ann) = person(&daemon, "ann", "user");
+    let anns: Vec<String> = ["first", "second", "third"].map(|name| daemon.agent(name)).into();
+    for agent in &anns {
+        daemon.put(&format!("/api/agents/{agent}/owner"), &json!({ "user_id": ann_id })).expect(200);
+    }
+    ann.upload(&anns[0], "c", &[7; 1_000]);
+    ann.upload(&anns[1], "c", &[7; 500]);
+    full(&anns[2], 1, 1_500);
+    let nobodys = daemon.agent("nobodys");
+    daemon.upload(&nobodys, "d", &[7; 1_000]);
+    // A kill changes nothing, once what is there is counted.
+    daemon.kill();
+    daemon.restart();
+    let total = "agentsvc_uploads_bytes 3500\n";
+    until("all are counted", || daemon.get("/api/metrics").text().contains(total).then_some(()));
+    let full = |agent: &str| daemon.upload_as(agent, "more", None, &[7]).expect(507)["limit_bytes"].clone();
+    assert_eq!((full(&child), full(&anns[2]), full(&nobodys)), (json!(1_000), json!(1_500), json!(1_000)));
+    // An agent that goes makes room for the others of its family and its user.
+    for (gone, next, bytes) in [(&child, &parent, 400), (&anns[0], &anns[2], 1_000)] {
+        daemon.delete(&format!("/api/agents/{gone}")).expect(200);
+        until("there is room", || (daemon.upload_as(next, "e", None, &vec![7; bytes]).status == 201).then_some(()));
+        full(next);
+    }
 }
 
 /// Resident memory of the daemon, in bytes.

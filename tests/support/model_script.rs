@@ -66,6 +66,14 @@ impl Reply {
         Self::of(Kind::Raw { status, headers, body: body.to_owned() })
     }
 
+    /// The body of [`Reply::raw`].
+    pub fn body(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Raw { body, .. } => Some(body),
+            _ => None,
+        }
+    }
+
     /// No answer, for as long as the client waits.
     pub fn hang() -> Self {
         Self::of(Kind::Hang)

@@ -25,6 +25,14 @@ pub enum FilesError {
     /// There is no room left (507).
     #[error("{0}")]
     Full(String),
+    /// One agent with those it spawned, or one user, has its share (507).
+    #[error("{text}")]
+    Quota {
+        /// For people.
+        text: String,
+        /// Bytes that the share has.
+        limit: u64,
+    },
     /// Too much of it at once; again in a moment (503).
     #[error("{0}")]
     Busy(String),
@@ -61,6 +69,7 @@ impl From<FilesError> for Error {
             FilesError::Conflict(_) => Self::conflict(text),
             FilesError::TooLarge(max) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", max),
             FilesError::Full(_) => Self::of(error_codes::STORAGE_FULL, text),
+            FilesError::Quota { limit, .. } => Self::of(error_codes::QUOTA_EXCEEDED, text).with("limit_bytes", limit),
             FilesError::Busy(_) => Self::unavailable(text, 1),
             FilesError::Damaged(_) => Self::of(error_codes::FILE_DAMAGED, text),
             FilesError::Failed => Self::internal(text),

@@ -78,7 +78,8 @@ impl Stored {
             let (files, content) = (Arc::clone(files), image.bytes);
             let store = move || files.store(agent, "image", image.media_type, &content);
             let upload = blocking(store).await.map_err(|error| {
-                let is_its_fault = matches!(error, FilesError::TooLarge(_) | FilesError::Wrong(_));
+                let is_its_fault =
+                    matches!(error, FilesError::TooLarge(_) | FilesError::Wrong(_) | FilesError::Quota { .. });
                 let answer = Error::from(error);
                 if is_its_fault { answer.with("field", image.field.as_str()) } else { answer }
             })?;

@@ -43,7 +43,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::json::<Uploaded>(201, "stored; attach it to a message by its id"),
             Reply::error(413, "the file is too large"),
             Reply::error(415, "the body is not a multipart form"),
-            Reply::error(507, "the upload limit is reached or the disk is full"),
+            Reply::error(507, "a limit of uploads is reached or the disk is full"),
         ]),
     Route::get("/api/uploads/{file_id}", "Get an uploaded file", |call| Box::pin(download(call)))
         .reaching(Reach::Filtered)
@@ -116,7 +116,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
 
 /// The error with the form's part named, where the part is at fault.
 fn of_file(error: FilesError) -> Error {
-    let of_part = matches!(error, FilesError::Wrong(_) | FilesError::TooLarge(_));
+    let of_part = matches!(error, FilesError::Wrong(_) | FilesError::TooLarge(_) | FilesError::Quota { .. });
     let error = Error::from(error);
     if of_part { error.with("field", PART) } else { error }
 }

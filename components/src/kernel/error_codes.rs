@@ -15,6 +15,8 @@ error_codes! {
     READ_ONLY = "read_only", [503], "Free disk space; changes are accepted again within a second.";
     /// The disk, or the space reserved for these files, is full.
     STORAGE_FULL = "storage_full", [507], "Free disk space, delete files or raise the limit.";
+    /// One agent with those it spawned, or one user, has as much stored as it may have.
+    QUOTA_EXCEEDED = "quota_exceeded", [507], "Delete files of that agent or user, or raise the limit that `error` names.";
     /// A stored file does not match its checksum: the disk has changed it, or another program.
     FILE_DAMAGED = "file_damaged", [500], "Check the disk; upload the file again, or restore it from a backup.";
     /// Another snapshot or restore is running.

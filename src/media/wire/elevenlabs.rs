@@ -68,11 +68,7 @@ async fn speech(order: &Order<'_>) -> Result<Made, Failed> {
     let path = ["text-to-speech", voice.as_deref().unwrap_or(VOICE)];
     let query = [("output_format", format)];
     let ask = Ask { query: &query, ..Ask::post(target, &path, &body, order.bytes_max) };
-    let answer = order.http.ask(ask).await?;
-    if answer.content_type.starts_with("application/json") {
-        return Err(protocol(target, "it is JSON instead of audio"));
-    }
-    Ok(Made { files: vec![answer.body], ..Made::default() })
+    Ok(Made { files: vec![order.http.file(ask).await?], ..Made::default() })
 }
 
 async fn transcribe(order: &Order<'_>, language: Option<&str>) -> Result<Made, Failed> {

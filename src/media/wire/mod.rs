@@ -5,6 +5,7 @@ pub(super) mod form;
 mod gemini;
 mod minimax;
 mod openai;
+mod stability;
 mod whisper;
 
 use agentsvc_components::Micros;
@@ -19,8 +20,16 @@ use super::http::Http;
 use crate::model::provider::Target;
 
 /// All wires, in the order in which they are chosen where nothing else says it.
-pub(super) const WIRES: &[&dyn Wire] =
-    &[&openai::OpenAi, &minimax::MiniMax, &gemini::Gemini, &elevenlabs::ElevenLabs, &whisper::GROQ, &whisper::TOGETHER];
+pub(super) const WIRES: &[&dyn Wire] = &[
+    &openai::OpenAi,
+    &minimax::MiniMax,
+    &gemini::Gemini,
+    &elevenlabs::ElevenLabs,
+    &stability::Stability,
+    &whisper::GROQ,
+    &whisper::TOGETHER,
+    &whisper::FIREWORKS,
+];
 
 /// The wire of a provider.
 pub(super) fn of(provider: &str) -> Option<&'static dyn Wire> {

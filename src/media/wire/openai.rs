@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::form::Form;
 use super::{Made, Offer, Order, Wire};
 use crate::media::failed::Failed;
-use crate::media::http::{Ask, TEXT_BYTES_MAX, in_answer, protocol};
+use crate::media::http::{Ask, TEXT_BYTES_MAX, protocol};
 
 /// The wire.
 pub(super) struct OpenAi;
@@ -105,16 +105,8 @@ async fn speech(order: &Order<'_>) -> Result<Made, Failed> {
     if let Some(percent) = speed_percent {
         body["speed"] = (f64::from(*percent) / 100.0).into();
     }
-    let answer = order.http.ask(Ask::post(target, &["audio", "speech"], &body, order.bytes_max)).await?;
-    // Some gateways send an error with status 200.
-    if answer.content_type.starts_with("application/json") {
-        let value = serde_json::from_slice::<Value>(&answer.body).ok();
-        let error = value.as_ref().and_then(|value| value.get("error"));
-        return Err(
-            error.map_or_else(|| protocol(target, "it is JSON instead of audio"), |error| in_answer(target, error))
-        );
-    }
-    Ok(Made { files: vec![answer.body], ..Made::default() })
+    let file = order.http.file(Ask::post(target, &["audio", "speech"], &body, order.bytes_max)).await?;
+    Ok(Made { files: vec![file], ..Made::default() })
 }
 
 /// Asks for a transcript.

@@ -9,6 +9,7 @@ use agentsvc_components::manifest::{ModelChoice, SharedManifest};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
+use super::family_of;
 use super::index::agent_named;
 use super::spawn::current;
 use crate::config::Settings;
@@ -55,6 +56,8 @@ pub struct AgentView {
     pub taint: Taint,
     /// The user whom it belongs to, if it does.
     pub owner: Option<UserId>,
+    /// The agent at the top of its family, which a client created: who shares its quotas. It may be gone already.
+    pub family: AgentId,
 }
 
 impl AgentView {
@@ -80,6 +83,7 @@ impl AgentView {
             cost: world.resource::<Rollups>().total(Scope::Agent(id_of(world, entity))).cost,
             taint: agent.taint.own,
             owner: world.get::<OwnedBy>(entity).map(|by| by.0),
+            family: family_of(world, entity),
         })
     }
 }

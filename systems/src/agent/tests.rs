@@ -253,6 +253,11 @@ fn an_agent_has_so_many_children_and_so_many_agents_above_it() {
     }
     let refused = spawn(&mut world, last, "too deep").unwrap_err();
     assert!(refused.kind == RefusalKind::Forbidden && refused.message.contains("8 deep"), "{}", refused.message);
+    let family = |world: &mut TestWorld, agent| world.ask(GetAgent(agent)).unwrap().family;
+    assert_eq!((family(&mut world, last), family(&mut world, top)), (top, top));
+    world.ask(RemoveAgents(vec![top])).unwrap();
+    world.restart();
+    assert_eq!(family(&mut world, last), top, "who shares with whom stays");
 }
 
 #[test]

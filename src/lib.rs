@@ -33,6 +33,7 @@ pub mod memory;
 pub mod memory_index;
 pub mod migration;
 pub mod model;
+pub mod pairing;
 pub mod peer;
 pub mod people;
 pub mod proactive_memory;
@@ -53,6 +54,7 @@ pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
+pub mod terminal;
 pub mod tool;
 pub mod trigger;
 pub mod turn;
@@ -116,6 +118,8 @@ pub const DOMAINS: &[Domain] = &[
     peer::DOMAIN,
     people::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
+    terminal::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     channel::DOMAIN,

@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod mcp;
 pub mod media;
 pub mod memory;
+pub mod pairing;
 pub mod people;
 pub mod proactive_memory;
 pub mod prompt;
@@ -81,6 +82,7 @@ pub const DOMAINS: &[Domain] = &[
     auto_dream::DOMAIN,
     widget::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ use crate::mcp::config::McpServer;
 use crate::media::config::Media;
 use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
+use crate::pairing::config::Pairing;
 use crate::peer::config::NetworkConfig;
 use crate::people::config::{People, UserConfig, note_users};
 use crate::proactive_memory::config::ProactiveMemory;
@@ -59,6 +60,7 @@ use crate::skill::config::SkillSettings;
 use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
 use crate::snapshot::config::Snapshots;
 use crate::task::config::Queue;
+use crate::terminal::config::TerminalSettings;
 use crate::tool::config::ToolInvoke;
 use crate::trigger::config::Triggers;
 use crate::upload::config::Uploads;
@@ -103,6 +105,8 @@ pub const DOMAIN: Domain = Domain {
         "people",
         "prompt",
         "sign_in",
+        "pairing",
+        "terminal",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -217,6 +221,10 @@ table! {
         people: People => table(),
         /// Single sign-on at identity providers (OpenID Connect).
         external_auth: ExternalAuth => table(),
+        /// Phones and other devices with API keys of their own.
+        pairing: Pairing => table(),
+        /// Shells on this machine for admins and owners.
+        terminal: TerminalSettings => table(),
         /// What holds for all channels.
         channels: ChannelsConfig => table(),
         /// Limits of the answers to chats.
@@ -247,7 +255,7 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] = &["compaction", "context_engine", "pairing", "terminal"];
+    const RESERVED: &'static [&'static str] = &["compaction", "context_engine"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

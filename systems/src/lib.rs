@@ -27,6 +27,7 @@ pub mod mcp;
 pub mod media;
 pub mod memory;
 pub mod model;
+pub mod pairing;
 pub mod peer;
 pub mod people;
 pub mod proactive_memory;
@@ -114,6 +115,7 @@ pub const DOMAINS: &[Domain] = &[
     auto_dream::DOMAIN,
     media::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
     skill::DOMAIN,
     skill_evolution::DOMAIN,
     world::DOMAIN,

@@ -88,6 +88,11 @@ fn is_running(marker: &str) -> bool {
         .any(|line| line.split(|byte| *byte == 0).any(|argument| argument == marker.as_bytes()))
 }
 
+/// An argument of `sleep` that no other test has, nor another run of this one.
+fn marker(of: u32) -> String {
+    format!("9{of}{}", std::process::id())
+}
+
 fn sessions(daemon: &Daemon) -> Value {
     daemon.get("/api/terminal/health").expect(200)["sessions"].clone()
 }
@@ -120,11 +125,12 @@ fn a_shell_runs_hears_of_the_size_and_says_how_it_ended() {
     terminal.input("stty size\r");
     terminal.until("50 132\r\n");
     // It is the terminal of the shell's session: keys are signals.
-    terminal.input("sleep 86400; echo after$((1+1))\r");
-    terminal.until("sleep 86400");
-    until("sleep runs", || is_running("86400").then_some(()));
+    let sleep = marker(1);
+    terminal.input(&format!("sleep {sleep}; echo after$((1+1))\r"));
+    terminal.until(&sleep);
+    until("sleep runs", || is_running(&sleep).then_some(()));
     terminal.input("\u{3}");
-    until("sleep is interrupted", || (!is_running("86400")).then_some(()));
+    until("sleep is interrupted", || (!is_running(&sleep)).then_some(()));
     terminal.input("echo é€$((1+2))\r");
     terminal.until("é€3\r\n");
     assert_eq!(sessions(&daemon), 1);
@@ -147,7 +153,7 @@ fn a_shell_sees_its_own_directory_and_not_the_home_of_the_daemon() {
     let config = daemon.home().join("config.toml");
     terminal.input(&format!("cat {} || echo hidden$((1+1)); echo $AGENTSVC_VAULT_KEY.$((2+2))\r", config.display()));
     terminal.until("hidden2\r\n");
-    terminal.until("\n.4\r\n");
+    terminal.until(".4\r\n");
     assert!(!terminal.shown.contains(KEY));
 }
 
@@ -213,11 +219,12 @@ fn only_administrators_open_terminals() {
     let mut terminal = Terminal::open(&admin, "");
     assert!(entries(&daemon, "terminal_started")[0].to_string().contains(&format!("user:{user}/key:")));
     // With the key goes the terminal.
-    terminal.input("sleep 86401\r");
-    until("it runs", || is_running("86401").then_some(()));
+    let sleep = marker(2);
+    terminal.input(&format!("sleep {sleep}\r"));
+    until("it runs", || is_running(&sleep).then_some(()));
     daemon.delete(&format!("/api/users/{user}")).expect(204);
     assert_eq!(terminal.socket.closed(), 1008);
-    until("it is killed", || (!is_running("86401")).then_some(()));
+    until("it is killed", || (!is_running(&sleep)).then_some(()));
     assert!(text_of_end(&daemon).contains("key_changed"));
 }
 
@@ -260,8 +267,9 @@ fn terminals_are_bounded_and_end_when_they_are_idle() {
     let daemon = daemon("max_sessions = 1\nidle_timeout_secs = 2\n");
     let mut terminal = Terminal::open(&daemon, "");
     assert_eq!(refused(&daemon, "/api/terminal/ws", &[]), 429);
-    terminal.input("sleep 86402\r");
-    until("it runs", || is_running("86402").then_some(()));
+    let sleep = marker(3);
+    terminal.input(&format!("sleep {sleep}\r"));
+    until("it runs", || is_running(&sleep).then_some(()));
     let frame = loop {
         let frame = terminal.socket.any();
         if frame["type"] == "error" {
@@ -270,8 +278,9 @@ fn terminals_are_bounded_and_end_when_they_are_idle() {
     };
     assert!(text_of(&frame).contains("idle"), "{frame}");
     assert_eq!(terminal.socket.closed(), 1008);
-    until("it is killed", || (!is_running("86402")).then_some(()));
+    until("it is killed", || (!is_running(&sleep)).then_some(()));
     assert!(text_of_end(&daemon).contains("\"idle\""));
+    until("the place is free", || (sessions(&daemon) == 0).then_some(()));
     Terminal::open(&daemon, "");
 }
 
@@ -280,15 +289,19 @@ fn what_a_shell_started_goes_with_its_socket_and_with_the_daemon() {
     let mut daemon = daemon("");
     let mut terminal = Terminal::open(&daemon, "");
     // One that leaves its session, too.
-    terminal.input("setsid sleep 86403 & sleep 86404\r");
-    until("both run", || (is_running("86403") && is_running("86404")).then_some(()));
+    let [apart, below] = [4, 5].map(marker);
+    let run = || is_running(&apart) && is_running(&below);
+    let are_gone = || !is_running(&apart) && !is_running(&below);
+    terminal.input(&format!("setsid sleep {apart} & sleep {below}\r"));
+    until("both run", || run().then_some(()));
     drop(terminal);
-    until("both are killed", || (!is_running("86403") && !is_running("86404")).then_some(()));
+    until("both are killed", || are_gone().then_some(()));
+    until("the place is free", || (sessions(&daemon) == 0).then_some(()));
     let mut terminal = Terminal::open(&daemon, "");
-    terminal.input("trap '' HUP TERM; setsid sleep 86405 & sleep 86406\r");
-    until("both run", || (is_running("86405") && is_running("86406")).then_some(()));
+    terminal.input(&format!("trap '' HUP TERM; setsid sleep {apart} & sleep {below}\r"));
+    until("both run again", || run().then_some(()));
     daemon.kill();
-    until("both are killed", || (!is_running("86405") && !is_running("86406")).then_some(()));
+    until("both are killed with the daemon", || are_gone().then_some(()));
 }
 
 #[test]

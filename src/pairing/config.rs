@@ -25,7 +25,7 @@ table! {
         /// Seconds that a code is good, 30 to 3600.
         token_expiry_secs: u32 = 300 => integer(30..=3_600).protected(),
         /// Paired devices at most, 1 to 100.
-        max_devices: u32 = 10 => integer(1..=DEVICES_MAX as u32).protected(),
+        max_devices: u32 = 10 => integer(1..=DEVICES_MAX as u64).protected(),
         /// Where devices reach the daemon. Default: the address that the client used that asks for a code.
         public_base_url: Option<Box<str>> => text(base_url).example("https://agents.example.com").protected(),
         /// Service that sends notifications to the devices: none, ntfy or gotify.

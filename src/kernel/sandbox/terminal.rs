@@ -4,7 +4,7 @@
 //! the program has its stdin, too; it is the controlling terminal of the program's session, so that `^C` and changes of the
 //! size reach what runs in front.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ use std::task::{Context, Poll, ready};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::command::Commands;
 use super::server::{PREPARED_AT_ONCE, Process, ServerProgram, must_end};
@@ -40,7 +40,10 @@ pub struct Terminal {
 
 /// The daemon's end of a terminal.
 #[derive(Debug)]
-pub struct Screen(AsyncFd<std::fs::File>);
+pub struct Screen {
+    output: Receiver,
+    input: Sender,
+}
 
 impl Screen {
     /// Makes a terminal; gives the program's end, too.
@@ -50,7 +53,9 @@ impl Screen {
         unlockpt(&own)?;
         let theirs = ioctl_tiocgptpeer(&own, flags)?;
         rustix::io::ioctl_fionbio(&own, true)?;
-        let screen = Self(AsyncFd::new(own.into())?);
+        // It is no pipe, and is read and written as one.
+        let output = Receiver::from_owned_fd_unchecked(own.try_clone()?)?;
+        let screen = Self { output, input: Sender::from_owned_fd_unchecked(own)? };
         screen.resize(size)?;
         Ok((screen, theirs))
     }
@@ -61,39 +66,23 @@ impl Screen {
     /// The terminal is gone.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let size = Winsize { ws_col: size.columns, ws_row: size.rows, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(tcsetwinsize(self.0.get_ref().as_fd(), size)?)
+        Ok(tcsetwinsize(self.input.as_fd(), size)?)
     }
 }
 
 impl AsyncRead for Screen {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let mut ready = ready!(self.0.poll_read_ready(context))?;
-            match ready.try_io(|own| own.get_ref().read(into.initialize_unfilled())) {
-                Ok(Ok(read)) => {
-                    into.advance(read);
-                    return Poll::Ready(Ok(()));
-                }
-                // No program has the other end any more.
-                Ok(Err(error)) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => return Poll::Ready(Ok(())),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Err(error)) => return Poll::Ready(Err(error)),
-                Err(_would_block) => {}
-            }
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match ready!(Pin::new(&mut self.output).poll_read(context, into)) {
+            // No program has the other end any more.
+            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Poll::Ready(Ok(())),
+            read => Poll::Ready(read),
         }
     }
 }
 
 impl AsyncWrite for Screen {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        loop {
-            let mut ready = ready!(self.0.poll_write_ready(context))?;
-            match ready.try_io(|own| own.get_ref().write(bytes)) {
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(written) => return Poll::Ready(written),
-                Err(_would_block) => {}
-            }
-        }
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.input).poll_write(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

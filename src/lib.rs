@@ -33,6 +33,7 @@ pub mod memory;
 pub mod memory_index;
 pub mod migration;
 pub mod model;
+pub mod pairing;
 pub mod peer;
 pub mod people;
 pub mod plugin;
@@ -54,6 +55,7 @@ pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
+pub mod terminal;
 pub mod tool;
 pub mod trigger;
 pub mod turn;
@@ -118,6 +120,8 @@ pub const DOMAINS: &[Domain] = &[
     people::DOMAIN,
     plugin::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
+    terminal::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     channel::DOMAIN,

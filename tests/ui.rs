@@ -104,7 +104,7 @@ cases! {
         graph_of_many_agents,
         pictures,
     }
-    people { keys, roles, password }
+    people { keys, devices, roles, password }
     product {
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
         a_local_runtime_is_found_or_its_absence_explained,
@@ -114,6 +114,7 @@ cases! {
         events_are_sentences_and_names_stay_those_of_agents,
         a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own,
     }
+    terminal { off, shell }
     settings {
         providers,
         a_test_leaves_the_other_providers_alone,

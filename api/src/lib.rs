@@ -33,6 +33,7 @@ pub mod memory;
 pub mod migration;
 pub mod model;
 pub mod openai;
+pub mod pairing;
 pub mod peer;
 pub mod people;
 pub mod plugin;
@@ -52,6 +53,7 @@ pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
+pub mod terminal;
 pub mod tool;
 pub mod trigger;
 pub mod turn;
@@ -135,6 +137,8 @@ const LIST: &[HttpDomain] = &[
     media::DOMAIN,
     prompt::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
+    terminal::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

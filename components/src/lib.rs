@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod mcp;
 pub mod media;
 pub mod memory;
+pub mod pairing;
 pub mod people;
 pub mod plugin;
 pub mod proactive_memory;
@@ -83,6 +84,7 @@ pub const DOMAINS: &[Domain] = &[
     widget::DOMAIN,
     plugin::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
 ];
 
 #[cfg(test)]

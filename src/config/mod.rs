@@ -47,6 +47,7 @@ use crate::mcp::config::McpServer;
 use crate::media::config::Media;
 use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
+use crate::pairing::config::Pairing;
 use crate::peer::config::NetworkConfig;
 use crate::people::config::{People, UserConfig, note_users};
 use crate::plugin::config::ContextEngine;
@@ -61,6 +62,7 @@ use crate::skill::config::SkillSettings;
 use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
 use crate::snapshot::config::Snapshots;
 use crate::task::config::Queue;
+use crate::terminal::config::TerminalSettings;
 use crate::tool::config::ToolInvoke;
 use crate::trigger::config::Triggers;
 use crate::upload::config::Uploads;
@@ -107,6 +109,8 @@ pub const DOMAIN: Domain = Domain {
         "plugin",
         "prompt",
         "sign_in",
+        "pairing",
+        "terminal",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -225,6 +229,10 @@ table! {
         people: People => table(),
         /// Single sign-on at identity providers (OpenID Connect).
         external_auth: ExternalAuth => table(),
+        /// Phones and other devices with API keys of their own.
+        pairing: Pairing => table(),
+        /// Shells on this machine for admins and owners.
+        terminal: TerminalSettings => table(),
         /// What holds for all channels.
         channels: ChannelsConfig => table(),
         /// Limits of the answers to chats.
@@ -255,7 +263,7 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] = &["compaction", "pairing", "terminal"];
+    const RESERVED: &'static [&'static str] = &["compaction"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

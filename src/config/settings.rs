@@ -44,6 +44,8 @@ impl Config {
         });
         settings.set(ConfiguredUsers(self.users.clone()));
         settings.set(self.external_auth.clone());
+        settings.set(self.pairing.clone());
+        settings.set(self.terminal.clone());
         settings.set(self.channels.clone());
         settings.set(self.auto_reply.clone());
         settings.set(self.exec_policy.clone());

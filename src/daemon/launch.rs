@@ -55,7 +55,7 @@ pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
     let variables = variables.chain(config.security.manifest_key_envs.iter().cloned());
     let variables = variables.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
-    let variables = variables.chain(config.webhook_triggers.token_env.clone());
+    let variables = variables.chain(config.webhook_triggers.token_env.clone()).chain(config.pairing.variables());
     let variables =
         variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
     let keys = variables.filter_map(|name| std::env::var(&*name).ok());

@@ -48,7 +48,7 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
     let clients = config.mcp_servers.values().filter_map(|server| server.oauth.as_ref()?.client_secret_env.clone());
     let keys = keys.chain(clients.map(Into::into));
     let keys = keys.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
-    let keys = keys.chain(config.webhook_triggers.token_env.clone());
+    let keys = keys.chain(config.webhook_triggers.token_env.clone()).chain(config.pairing.variables());
     keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
 }
 
@@ -64,7 +64,7 @@ fn mode_of(config: &Config) -> &'static str {
 /// Finds out what of the sandbox is in force, for `/api/health/detail`, and says it in the log; on a thread of its own, for
 /// where commands may run a process is started to try it.
 pub(crate) fn sandbox_in_force(config: &Config) -> TriedSandbox {
-    if config.exec_policy.runs_commands() || !config.mcp_servers.is_empty() {
+    if config.exec_policy.runs_commands() || !config.mcp_servers.is_empty() || config.terminal.enabled {
         divide_cgroup();
     }
     let (policy, commands) = (config.exec_policy.clone(), mode_of(config));

@@ -116,6 +116,11 @@ impl Home {
         self.root.join("mcp_servers")
     }
 
+    /// Where shells of terminals begin.
+    pub fn terminal_dir(&self) -> PathBuf {
+        self.root.join("terminal")
+    }
+
     /// MCP servers that can be installed, one file each.
     pub fn mcp_catalog_dir(&self) -> PathBuf {
         self.root.join("mcp").join("catalog")

@@ -27,6 +27,7 @@ pub mod mcp;
 pub mod media;
 pub mod memory;
 pub mod model;
+pub mod pairing;
 pub mod peer;
 pub mod people;
 pub mod plugin;
@@ -116,6 +117,7 @@ pub const DOMAINS: &[Domain] = &[
     auto_dream::DOMAIN,
     media::DOMAIN,
     sign_in::DOMAIN,
+    pairing::DOMAIN,
     skill::DOMAIN,
     skill_evolution::DOMAIN,
     world::DOMAIN,

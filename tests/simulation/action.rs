@@ -178,6 +178,10 @@ actions! {
     NewKey 2,
     /// One is revoked.
     RevokeKey 1,
+    /// A device is paired.
+    PairDevice 1,
+    /// One is removed, with its key.
+    RemoveDevice 1,
     /// A hand is activated.
     ActivateHand 2,
     /// One is paused.

@@ -9,6 +9,7 @@ use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::hand::HandInstanceId;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::limit;
+use agentsvc_components::pairing::DeviceId;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::usage::Limits;
@@ -66,6 +67,7 @@ pub(crate) struct Known {
     pub(crate) webhooks: Vec<WebhookId>,
     pub(crate) users: Vec<UserId>,
     pub(crate) keys: Vec<KeyId>,
+    pub(crate) devices: Vec<DeviceId>,
     pub(crate) hands: Vec<HandInstanceId>,
     pub(crate) a2a: Vec<(A2aTaskId, SendA2aTask)>,
     pub(crate) external: Vec<A2aAgentId>,

@@ -20,6 +20,7 @@ use agentsvc_systems::hand::HandView;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::mcp::FindMcpPin;
+use agentsvc_systems::pairing::DeviceView;
 use agentsvc_systems::people::{KeyView, UserView};
 use agentsvc_systems::prompt::PromptVersionView;
 use agentsvc_systems::schedule::GetSchedule;
@@ -132,6 +133,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
         }
         "user" => harness.read(Get::<UserView>(id.parse().ok()?)).map(|view| view.user.name.to_string()),
         "key" => harness.read(Get::<KeyView>(id.parse().ok()?)).map(|view| view.key.name.to_string()),
+        "device" => harness.read(Get::<DeviceView>(id.parse().ok()?)).map(|view| view.device.name.to_string()),
         "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),
         "external" => harness.read(Get::<A2aAgentView>(id.parse().ok()?)).map(|view| view.agent.name.to_string()),
         "task" => harness.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),

@@ -8,6 +8,7 @@ use agentsvc_components::usage::{self, Limits};
 use agentsvc_systems::agent::SetOwner;
 use agentsvc_systems::budget::SetBudget;
 use agentsvc_systems::kernel::entities::Remove;
+use agentsvc_systems::pairing::{PairDevice, RemoveDevice};
 use agentsvc_systems::people::{ConfiguredUser, CreateKey, CreateUser, SetConfiguredUsers, UpdateUser, UserFields};
 
 use super::action::What;
@@ -25,6 +26,8 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::RemoveUser => remove_user(harness),
         What::ConfigureUsers => configure(harness),
         What::NewKey => new_key(harness),
+        What::PairDevice => pair(harness),
+        What::RemoveDevice => remove_device(harness),
         _ => revoke_key(harness),
     }
 }
@@ -113,4 +116,28 @@ fn revoke_key(harness: &mut Harness) {
     harness.known.keys.retain(|id| *id != key);
     let fact = harness.facts.submit(format!("key/{key}"), GONE);
     harness.ask(Remove::<ApiKey>(key), move |harness, ()| harness.facts.acknowledge(fact));
+}
+
+/// Devices of users go with them, so only those without one are looked for later.
+fn pair(harness: &mut Harness) {
+    if harness.known.devices.len() >= PEOPLE {
+        return;
+    }
+    let (name, users) = (harness.text("device"), harness.known.users.clone());
+    let user = if harness.rng.chance(50) { harness.rng.any(&users) } else { None };
+    let device = PairDevice { name: name.clone(), role: Role::Admin, user, devices_max: 50, ..PairDevice::default() };
+    harness.ask(device, move |harness, view| {
+        if user.is_none() {
+            harness.known.devices.push(view.id);
+            harness.learn(format!("device/{}", view.id), name);
+        }
+    });
+}
+
+fn remove_device(harness: &mut Harness) {
+    let known = harness.known.devices.clone();
+    let Some(device) = harness.rng.any(&known) else { return };
+    harness.known.devices.retain(|id| *id != device);
+    let fact = harness.facts.submit(format!("device/{device}"), GONE);
+    harness.ask(RemoveDevice(device), move |harness, ()| harness.facts.acknowledge(fact));
 }

@@ -78,9 +78,14 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::SetTargets => deliveries::act(harness),
         What::CallHook | What::RepeatHook | What::ReleaseHook => hooks::act(harness, what),
         What::NewMedia => media::act(harness),
-        What::NewUser | What::UpdateUser | What::RemoveUser | What::ConfigureUsers | What::NewKey | What::RevokeKey => {
-            people::act(harness, what)
-        }
+        What::NewUser
+        | What::UpdateUser
+        | What::RemoveUser
+        | What::ConfigureUsers
+        | What::NewKey
+        | What::RevokeKey
+        | What::PairDevice
+        | What::RemoveDevice => people::act(harness, what),
         What::SavePrompt | What::ActivatePrompt | What::NewExperiment | What::ChangeExperiment | What::RatePrompt => {
             prompts::act(harness, what)
         }

@@ -93,6 +93,38 @@ def case_keys(stage):
     assert {"key_created", "key_revoked", "user_deleted"} <= set(kinds), kinds
 
 
+@config(KEY + "[pairing]\nenabled = true\n")
+def case_devices(stage):
+    """A device is paired with the code of the page, and removed; a notification without a push service says so."""
+    page = sign_in(stage, "the-key-of-the-configuration", "#/settings/devices")
+    expect(page.get_by_text("No device is paired")).to_be_visible()
+    page.get_by_role("button", name="Pair a device").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Chat with agents")).to_be_checked()
+    expect(dialog.get_by_label("Change the installation")).not_to_be_checked()
+    access.check(page, "the rights of a device")
+    dialog.get_by_role("button", name="Make a code").click()
+    expect(page.get_by_role("img", name="QR code of the device")).to_be_visible()
+    code = page.locator(".made-code").text_content()
+    assert re.fullmatch("[2-9A-Z]{4}-[2-9A-Z]{4}", code), code
+    access.check(page, "the code of a device")
+    stage.shoot("devices-code")
+    stage.daemon.call("POST", "/api/pairing/complete", {"pairing_code": code, "display_name": "Phone of Ann", "platform": "ios"})
+    dialog.get_by_role("button", name="Done").click()
+    devices = page.get_by_role("table", name="Devices")
+    expect(devices).to_contain_text("Phone of Ann")
+    expect(devices).to_contain_text("only read, chat")
+    access.check(page, "devices")
+    stage.shoot("devices")
+    page.get_by_role("button", name="Send a notification").click()
+    dialog.get_by_label("Message").fill("hello")
+    dialog.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_text("push_provider is not set")).to_be_visible()
+    page.get_by_role("button", name="Remove Phone of Ann").click()
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.get_by_text("No device is paired")).to_be_visible()
+
+
 @config(KEY)
 def case_roles(stage):
     """A user and a viewer see their own agents, and no page, button or menu entry that would be refused."""

@@ -70,6 +70,12 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
     protocols.next()
 }
 
+/// Is this among the offered subprotocols, and no key?
+pub(crate) fn offers(headers: &HeaderMap, wanted: &str) -> bool {
+    let key = token(headers).map(str::as_ptr);
+    protocols(headers).any(|protocol| protocol.eq_ignore_ascii_case(wanted) && Some(protocol.as_ptr()) != key)
+}
+
 /// The offered subprotocols, in order.
 fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     words(headers, &SEC_WEBSOCKET_PROTOCOL)

@@ -41,6 +41,18 @@ pub(crate) async fn change<C: Command>(call: &Call, command: C) -> Result<C::Rep
     Ok(done)
 }
 
+/// The same in the name of someone else, such as whoever asked for the code of a device.
+///
+/// # Errors
+/// Those of the change; 503 when the world cannot be asked.
+pub(crate) async fn change_as<C: Command>(call: &Call, actor: Actor, command: C) -> Result<C::Reply, Error> {
+    let changing = call.api.state::<Changing>();
+    let _held = changing.0.lock().await;
+    let done = call.api.bridge.acting_as(actor).ask(command).await?;
+    put_in_force(&call.api).await?;
+    Ok(done)
+}
+
 /// A new key or token and its SHA-256. Both begin with words that scanners tell from other secrets.
 ///
 /// # Errors

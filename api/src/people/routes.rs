@@ -82,12 +82,27 @@ async fn whoami(call: Call) -> Result<Response, Error> {
 }
 
 /// Refuses scopes that the client has not: no key makes one that may do more.
-fn check_scopes(call: &Call, role: Role, scopes: &[Scope]) -> Result<(), Error> {
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_scopes(call: &Call, role: Role, scopes: &[Scope]) -> Result<(), Error> {
     let is_asked = |scope: Scope| role.has(scope) && (scopes.is_empty() || scopes.contains(&scope));
     match Scope::ALL.into_iter().find(|scope| is_asked(*scope) && !call.principal.has(*scope)) {
         Some(scope) => Err(Error::forbidden(format!("your key has not the scope {}", scope.as_str()))),
         None => Ok(()),
     }
+}
+
+/// The role of a user whom a body names.
+///
+/// # Errors
+/// 400 when there is none.
+pub(crate) async fn role_of_user(call: &Call, user: UserId) -> Result<Role, Error> {
+    let missing = |error: Error| match error.status().as_u16() {
+        404 => Error::bad_field("user_id", format!("user_id: there is no user {user}")),
+        _ => error,
+    };
+    Ok(call.ask(Get::<UserView>(user)).await.map_err(missing)?.user.role)
 }
 
 async fn create_key(call: Call) -> Result<Response, Error> {
@@ -98,11 +113,7 @@ async fn create_key(call: Call) -> Result<Response, Error> {
         if body.role.is_some() {
             return Err(Error::bad_field("role", "role: a key of a user has the role of the user"));
         }
-        let missing = |error: Error| match error.status().as_u16() {
-            404 => Error::bad_field("user_id", format!("user_id: there is no user {user}")),
-            _ => error,
-        };
-        role = call.ask(Get::<UserView>(user)).await.map_err(missing)?.user.role;
+        role = role_of_user(&call, user).await?;
     }
     let scopes: Vec<Scope> = body.scopes.into_iter().map(Scope::from).collect();
     check_rank(&call, role)?;
@@ -160,11 +171,7 @@ async fn set_owner(call: Call) -> Result<Response, Error> {
     let body: OwnerBody = call.json()?;
     let user = body.user_id.map(UserId);
     if let Some(user) = user {
-        let missing = |error: Error| match error.status().as_u16() {
-            404 => Error::bad_field("user_id", format!("user_id: there is no user {user}")),
-            _ => error,
-        };
-        call.ask(Get::<UserView>(user)).await.map_err(missing)?;
+        role_of_user(&call, user).await?;
     }
     let changing = call.api.state::<Changing>();
     let _held = changing.0.lock().await;

@@ -11,7 +11,9 @@ export const TABS = [
   { name: "config", label: "Configuration", text: "Edit config.toml. Comments and order of the file are kept.", load: () => import("./settings/config.js") },
   { name: "backups", label: "Backups", text: "Agents, sessions, memory and configuration in one file.", load: () => import("./settings/backups.js"), absent: "This daemon does not support backups over the API. Stop the daemon and copy its home instead." },
   { name: "people", label: "Users and keys", text: "Who may use this daemon, and with which keys.", load: () => import("./settings/people.js") },
+  { name: "devices", label: "Devices", text: "Phones and other devices with keys of their own.", load: () => import("./settings/devices.js"), absent: "Pairing is off. Set [pairing] enabled = true in the configuration." },
   { name: "sessions", label: "Sessions", text: "Who has signed in, and from where.", load: () => import("./settings/sessions.js") },
+  { name: "terminal", label: "Terminal", text: "A shell on the machine of the daemon.", load: () => import("./settings/terminal.js") },
   { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },
 ];
 

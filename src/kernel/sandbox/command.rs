@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::bounds::{available, cgroup, watches};
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
-use super::program::{Asked, Plan, plan};
+use super::program::{self, Asked, Plan, plan};
 use super::quota::CommandWorkspace;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
@@ -184,6 +184,11 @@ impl Commands {
         self.shared.rules.store(Arc::new(Rules { policy, secrets }));
     }
 
+    /// Is there a program of this name, as commands find them?
+    pub fn has_program(&self, name: &str) -> bool {
+        program::find(&self.shared.rules.load().policy, name).is_some()
+    }
+
     /// Is it a variable that no command gets?
     pub fn is_secret(&self, variable: &str) -> bool {
         self.shared.rules.load().secrets.iter().any(|secret| **secret == *variable)
@@ -300,6 +305,7 @@ impl Shared {
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,
             duplex: false,
+            terminal: false,
             cgroup: cgroup::place().map(Path::to_owned),
             limits: Limits {
                 cpu_secs: policy.max_cpu_secs,

@@ -29,6 +29,7 @@ mod sandbox_spec;
 mod seccomp;
 mod server;
 mod supervise;
+mod terminal;
 mod variables;
 mod workspace;
 
@@ -49,6 +50,7 @@ pub use quota::CommandWorkspace;
 pub use report::Report;
 pub use sandbox_spec::Parts;
 pub use server::{Input as ServerInput, Output as ServerOutput, Process, Server, ServerProgram};
+pub use terminal::{Screen, Terminal, TerminalSize};
 pub use variables::{AgentVariables, Variables};
 pub use workspace::Workspaces;
 pub(crate) use workspace::has_workspace;

@@ -89,6 +89,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         require_landlock: false,
         require_sandbox: false,
         duplex: false,
+        terminal: false,
         cgroup: cgroup::place().map(Path::to_owned),
         limits,
     };

@@ -77,6 +77,8 @@ pub(super) struct SandboxSpec {
     pub(super) require_sandbox: bool,
     /// Its stdout is a socket, which is its stdin, too. Otherwise nothing is.
     pub(super) duplex: bool,
+    /// That is a terminal, the controlling one of its session.
+    pub(super) terminal: bool,
     /// Where its cgroup is to be made; for the process that enters, that cgroup. `None`: there are none.
     pub(super) cgroup: Option<PathBuf>,
     /// What it may use up.
@@ -141,6 +143,9 @@ fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     }
     // A session of its own: no terminal to write into, and signals of the group reach nothing else.
     rustix::process::setsid()?;
+    if sandbox_spec.terminal {
+        rustix::process::ioctl_tiocsctty(io::stdout())?;
+    }
     if let Some(cgroup) = &sandbox_spec.cgroup {
         cgroup::join(cgroup)?;
     }
@@ -257,6 +262,7 @@ mod tests {
             require_landlock: false,
             require_sandbox,
             duplex: false,
+            terminal: false,
             cgroup: None,
             limits: Limits { cpu_secs: 1, memory_bytes: 1, processes: 1, open_files: 1, file_bytes: 1 },
         }

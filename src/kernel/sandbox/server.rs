@@ -29,7 +29,7 @@ use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
 
 /// Programs that are prepared at once: many start with the daemon, and each thread that waits for the disk takes memory.
-static PREPARED_AT_ONCE: Semaphore = Semaphore::const_new(2);
+pub(super) static PREPARED_AT_ONCE: Semaphore = Semaphore::const_new(2);
 /// Descriptors that the kernel takes in one message (`SCM_MAX_FD`).
 const DESCRIPTORS_MAX: usize = 253;
 /// Bytes of the stack of a thread that closes descriptors.
@@ -96,8 +96,17 @@ impl Process {
         if self.killed.get().is_some() { None } else { ended.code() }
     }
 
+    /// The process that supervises it.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// A process that `life` keeps alive until nobody wants it or `must_end` says why it ends.
-    fn watched(child: Child, life: ChildStdin, must_end: impl Future<Output = &'static str> + Send + 'static) -> Self {
+    pub(super) fn watched(
+        child: Child,
+        life: ChildStdin,
+        must_end: impl Future<Output = &'static str> + Send + 'static,
+    ) -> Self {
         let (wanted, unwanted) = oneshot::channel();
         let killed = Arc::new(OnceLock::new());
         let why = Arc::clone(&killed);
@@ -117,7 +126,7 @@ impl Process {
 /// Waits until a server must end as commands do: the disk is full, or the watches are used up without which the daemon accepts
 /// no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
 /// memory left, and this one holds most.
-async fn must_end(directory: PathBuf, supervisor: Option<u32>) -> &'static str {
+pub(super) async fn must_end(directory: PathBuf, supervisor: Option<u32>) -> &'static str {
     tokio::select! {
         () = until_disk_full(&directory) => "the disk is full",
         () = watches::OF_THIS_USER.until_used_up() => {
@@ -248,7 +257,7 @@ impl Commands {
             (self.shared.rules.load_full(), self.shared.clone(), program.directory.clone());
         // It is never closed.
         let turn = PREPARED_AT_ONCE.acquire().await;
-        let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program));
+        let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program, false));
         let prepared = prepare.await;
         drop(turn);
         let mut command = prepared.map_err(|_| "The program could not be prepared.".to_owned())??;
@@ -267,8 +276,13 @@ impl Commands {
 }
 
 impl Shared {
-    /// The supervised process, ready to start. Blocks on the disk.
-    fn server(&self, rules: &Rules, server: ServerProgram) -> Result<tokio::process::Command, String> {
+    /// The supervised process, ready to start: on a socket or, for a terminal, on that. Blocks on the disk.
+    pub(super) fn server(
+        &self,
+        rules: &Rules,
+        server: ServerProgram,
+        terminal: bool,
+    ) -> Result<tokio::process::Command, String> {
         let ServerProgram {
             command,
             arguments,
@@ -295,7 +309,7 @@ impl Shared {
         let memory_bytes = memory_bytes.unwrap_or(u64::MAX).min(spec.limits.memory_bytes);
         // It may run for months.
         let limits = Limits { cpu_secs: u64::MAX, memory_bytes, ..spec.limits };
-        let spec = SandboxSpec { writable, shown, duplex: true, limits, ..spec };
+        let spec = SandboxSpec { writable, shown, duplex: true, terminal, limits, ..spec };
         let words = std::iter::once(file.into_os_string()).chain(arguments.into_iter().map(OsString::from)).collect();
         let environment = [rules.environment(&directory, &[]), environment].concat();
         self.supervised(&spec, words, environment)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::index::{KEYS, Keys, USERS, Users};
 use super::list::{KeyView, UserView, is_other};
-use super::{GrantUsed, UserGone, audit_kinds, error_codes, limits};
+use super::{GrantUsed, KeyGone, UserGone, audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -53,7 +53,11 @@ pub(crate) fn check_acting_key(world: &World) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked, or has expired"))
 }
 
-fn create_key(world: &mut World, command: CreateKey) -> Result<KeyView, Refusal> {
+/// Makes a key, for whatever has one.
+///
+/// # Errors
+/// 400 naming the field; 409 when the name is taken; 429 when there is no room.
+pub(crate) fn create_key(world: &mut World, command: CreateKey) -> Result<KeyView, Refusal> {
     check_acting_key(world)?;
     let name = checked_name(&command.name)?;
     if world.resource::<Keys>().named(&name).is_some() {
@@ -110,7 +114,15 @@ impl Removable for ApiKey {
 
     fn removed(self, world: &mut World, id: KeyId) {
         note_key(world, id, audit_kinds::KEY_REVOKED, details_of(&self));
+        react(world, &KeyGone(id));
     }
+}
+
+/// Revokes a key with what it belongs to. Nothing happens when there is none.
+pub(crate) fn revoke(world: &mut World, id: KeyId) {
+    let (Some(key), Ok(entity)) = (state::<ApiKey>(world, id).cloned(), find::<ApiKey>(world, id)) else { return };
+    key.removed(world, id);
+    world.despawn(entity);
 }
 
 /// A key was used. One that is gone meanwhile is no matter.
@@ -273,11 +285,7 @@ impl Removable for User {
 
     fn removed(self, world: &mut World, id: UserId) {
         for key in world.resource::<Keys>().of(id) {
-            let Ok(entity) = find::<ApiKey>(world, key) else { continue };
-            if let Some(it) = state::<ApiKey>(world, key).cloned() {
-                it.removed(world, key);
-            }
-            world.despawn(entity);
+            revoke(world, key);
         }
         react(world, &UserGone(id));
         note_user(world, id, audit_kinds::USER_DELETED, json!({ "name": self.name, "role": self.role.as_str() }));

@@ -166,6 +166,18 @@ pub(crate) fn seen_user(world: &World, user: UserId) -> Option<&User> {
     state::<User>(world, user)
 }
 
+/// A key by its id; nothing for one that is gone.
+pub(crate) fn seen_key(world: &World, key: KeyId) -> Option<&ApiKey> {
+    state::<ApiKey>(world, key)
+}
+
+/// `name`, or the first of `name 2`, `name 3` and so on that no key has.
+pub(crate) fn free_key_name(world: &World, name: &str) -> String {
+    let keys = world.resource::<Keys>();
+    let names = std::iter::once(name.to_owned()).chain((2..=keys.len() + 2).map(|at| format!("{name} {at}")));
+    names.into_iter().find(|name| keys.named(name).is_none()).unwrap_or_default()
+}
+
 /// The users whom chats of a channel know: the ids of senders, and what each may do.
 pub(crate) fn bound_to(world: &World, channel: &str) -> Vec<(Box<str>, Role)> {
     let Some(users) = world.get_resource::<Users>() else { return Vec::new() };

@@ -26,13 +26,13 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::people::{ApiKey, User};
 
-pub(crate) use change::check_acting_key;
 pub use change::{CreateKey, CreateUser, NoteKeyUse, UpdateUser, UserFields};
+pub(crate) use change::{check_acting_key, create_key, revoke};
 pub use configured::{ConfiguredUser, SetConfiguredUsers};
 pub use identity::Identity;
 pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
-pub(crate) use list::{bound_to, grant_also, seen_user};
+pub(crate) use list::{bound_to, free_key_name, grant_also, seen_key, seen_user};
 pub(crate) use reach::{is_at_rest, limit, limit_of, lives, reaches, reaches_of};
 
 use crate::kernel::domain::{Domain, Phase, System};
@@ -44,6 +44,9 @@ use crate::kernel::stage::Stage;
 
 /// A user goes. What others keep of that user goes too; the agents stay.
 pub(crate) struct UserGone(pub(crate) UserId);
+
+/// A key goes, by itself or with its user.
+pub(crate) struct KeyGone(pub(crate) KeyId);
 
 /// What lets someone in and is no key was used.
 pub(crate) struct GrantUsed {

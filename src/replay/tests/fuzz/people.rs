@@ -4,6 +4,7 @@ use agentsvc_components::hook::{HookCallId, HookKind};
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::pairing::DeviceId;
 use agentsvc_components::people::{ApiKey, User};
 use agentsvc_components::sign_in::{Profile, SignInId, SignInSession};
 use agentsvc_components::{Actor, Timestamp};
@@ -11,6 +12,7 @@ use agentsvc_systems::Engine;
 use agentsvc_systems::agent::SetOwner;
 use agentsvc_systems::hook::{ReleaseHookCall, SendHookCall};
 use agentsvc_systems::kernel::entities::Remove;
+use agentsvc_systems::pairing::{NotifyDevices, PairDevice, RemoveDevice};
 use agentsvc_systems::people::{
     ConfiguredUser, CreateKey, CreateUser, Identity, NoteKeyUse, SetConfiguredUsers, UpdateUser, UserFields,
 };
@@ -21,7 +23,7 @@ use super::{Fuzz, ask};
 impl Fuzz {
     pub(super) fn of_people(&mut self, engine: &mut Engine, now: Timestamp) {
         let (user, key, api) = (UserId(self.some(b'1')), KeyId(self.some(b'2')), Actor::Api);
-        match self.random.below(14) {
+        match self.random.below(17) {
             0 => {
                 let fields = self.user();
                 ask(engine, api, CreateUser(fields));
@@ -49,6 +51,18 @@ impl Fuzz {
             }
             8 => ask(engine, Actor::System, self.sign_in()),
             9 => ask(engine, api, Remove::<SignInSession>(SignInId(self.some(b'4')))),
+            11 => {
+                let user = self.random.one_in(2).then_some(user);
+                let (name, platform) = (self.text(), "ios".to_owned());
+                let pair =
+                    PairDevice { name, platform, role: Role::Admin, user, devices_max: 9, ..PairDevice::default() };
+                ask(engine, api, pair);
+            }
+            12 => ask(engine, api, RemoveDevice(DeviceId(self.some(b'5')))),
+            13 => {
+                let (title, message) = (self.text(), self.text());
+                ask(engine, api, NotifyDevices { title, message, can_send: true });
+            }
             10 => ask(engine, api, ReleaseHookCall(HookCallId(self.some(b'^')))),
             _ => {
                 let call = self.hook_call();

@@ -1,0 +1,134 @@
+//! `device`: phones and other devices that are paired.
+
+use clap::{Args, Subcommand};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use serde_json::{Value, json};
+
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output::{Table, field, items};
+use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::percent::encoded;
+
+/// Subcommands of `device`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Device {
+    /// List the paired devices
+    List,
+    /// Make a code for a device and print it, also as a QR code
+    Pair(Pair),
+    /// Remove a device and revoke its key
+    Remove {
+        /// Name or id of the device
+        device: String,
+    },
+}
+
+/// Options of `device pair`.
+#[derive(Debug, Args)]
+pub(crate) struct Pair {
+    /// User whose device it is, by id
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Role of a device without a user: admin or owner
+    #[arg(long, conflicts_with = "user")]
+    role: Option<String>,
+    /// The only scopes that it has: read, chat, write, admin [default: read and chat]
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// Print no QR code
+    #[arg(long)]
+    no_qr: bool,
+}
+
+impl Run for Device {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::List => {
+                let answer = listed(context)?;
+                if context.json() { output::json(&answer) } else { output::print(&output::clean(&devices(&answer))) }
+            }
+            Self::Pair(pair) => pair.run(context),
+            Self::Remove { device } => {
+                let id = id_of(context, &device)?;
+                let path = format!("/api/pairing/devices/{id}");
+                context.block_on(async { context.client()?.delete(&path).await })?;
+                output::note(&format!("removed {device}"));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Pair {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let mut body = json!({});
+        for (key, value) in [("user_id", self.user), ("role", self.role)] {
+            if let Some(value) = value {
+                body[key] = json!(value);
+            }
+        }
+        if !self.scopes.is_empty() {
+            body["scopes"] = json!(self.scopes);
+        }
+        let made = context.block_on(async { context.client()?.post("/api/pairing/request", Some(&body)).await })?;
+        if context.json() {
+            return output::json(&made);
+        }
+        if !self.no_qr {
+            output::print(&drawn(&field(&made, "/qr_uri")))?;
+        }
+        output::print(&output::clean(&format!("{}\n", field(&made, "/pairing_code"))))?;
+        output::note(&format!("the code is good for one device, until {}", field(&made, "/expires_at")));
+        Ok(())
+    }
+}
+
+/// A text as a QR code of block characters, light on dark as most terminals are; nothing for one that is too long.
+fn drawn(text: &str) -> String {
+    let code = QrCode::with_error_correction_level(text, qrcode::EcLevel::L);
+    let drawn =
+        code.map(|code| code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build());
+    drawn.map(|drawn| format!("{drawn}\n")).unwrap_or_default()
+}
+
+fn listed(context: &Context) -> Result<Value, Error> {
+    context.block_on(async { context.client()?.get("/api/pairing/devices", &[]).await })
+}
+
+/// The id of the one device of this name; what is no name is an id.
+fn id_of(context: &Context, device: &str) -> Result<String, Error> {
+    let all = listed(context)?;
+    let mut named = items(&all, "devices").filter(|it| field(it, "/display_name") == device);
+    match (named.next(), named.next()) {
+        (Some(_), Some(_)) => Err(Error::Usage(format!("several devices are called {device:?}; give the id of one"))),
+        (Some(one), None) => Ok(field(one, "/id")),
+        (None, _) => Ok(encoded(device).to_string()),
+    }
+}
+
+fn devices(answer: &Value) -> String {
+    let columns = [
+        ("NAME", "/display_name"),
+        ("PLATFORM", "/platform"),
+        ("ROLE", "/role"),
+        ("PAIRED", "/paired_at"),
+        ("SEEN", "/last_seen"),
+        ("ID", "/id"),
+    ];
+    Table::of(items(answer, "devices"), &columns).render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_drawn_in_blocks_with_a_light_edge() {
+        let text = drawn("librefang://pair?payload=abc");
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.len() > 12 && lines.iter().all(|line| line.chars().count() == lines[0].chars().count()));
+        assert!(lines[0].chars().all(|it| it == '█'), "the quiet zone is light");
+        assert!(drawn(&"x".repeat(10_000)).is_empty());
+    }
+}

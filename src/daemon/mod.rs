@@ -323,8 +323,7 @@ pub(crate) fn front(
     services.provide::<dyn SecuritySystems>(Arc::clone(&security) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());
     let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
-    let telling = Arc::default();
-    let (settings, fatal) = (in_force_settings, Arc::default());
+    let (settings, fatal, telling) = (in_force_settings, Arc::default(), Arc::default());
     ApiAdapter {
         api,
         store,

@@ -125,7 +125,7 @@ fn topic(text: &str) -> Result<Box<str>, String> {
     if (1..=TOPIC_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_letter) {
         return Ok(text.into());
     }
-    Err(format!("must be 1 to {TOPIC_BYTES_MAX} letters, digits, `-` or `_`"))
+    Err(format!("must have 1 to {TOPIC_BYTES_MAX} letters, digits, `-` or `_`"))
 }
 
 fn token_variable(text: &str) -> Result<Box<str>, String> {

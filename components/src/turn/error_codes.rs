@@ -19,7 +19,7 @@ error_codes! {
     PROVIDER_REFUSED = "provider_refused", [500, 502], "Change the request, the model or its settings.";
     /// The tools and the parameters of the request take more of the model's context than there is, so it was not sent.
     PROMPT_TOO_LARGE = "prompt_too_large", [500, 502], "Grant fewer tools or `tool_load`, or set `context_tokens` of the model.";
-    /// A hook of a plugin failed, and the plugin says `on_hook_failure = "abort"`, so the model was not asked.
+    /// A hook of a plugin failed, and its `on_hook_failure` is `abort`, so the model was not asked.
     PLUGIN_FAILED = "plugin_failed", [500, 502], "Read `GET /api/plugins/{name}/traces`; repair or disable the plugin.";
     /// The provider or the model is unknown.
     UNKNOWN_PROVIDER = "unknown_provider", [500, 502], "Choose a model from `GET /api/models`.";

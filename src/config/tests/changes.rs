@@ -42,7 +42,7 @@ fn what_a_client_may_write_is_a_short_list() {
         ("queue.concurrency.providers.openai", "more than 3 segments"),
         ("network.shared_secret", "is a credential"),
         ("network_enabled", "limits what clients and agents can do"),
-        ("terminal.enabled", "unknown configuration key"),
+        ("terminal.enabled", "limits what clients and agents can do"),
         ("nothing", "unknown configuration key"),
         ("log_level.x", "unknown configuration key"),
     ] {

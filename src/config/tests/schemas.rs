@@ -144,7 +144,7 @@ fn both_agree_on_whole_files() {
     let schema = Config::schema();
     for (text, is_valid) in [
         ("", true),
-        ("api_key = \"k\"\n[world]\ntick_hz = 30\n[compaction]\nx = 1\n[[pairing]]\nname = \"a\"\n", true),
+        ("api_key = \"k\"\n[world]\ntick_hz = 30\n[[compaction]]\nname = \"a\"\n", true),
         ("[providers.mine]\nbase_url = \"http://h/v1\"\ncontext_tokens = 1000\n", true),
         ("[prices.\"a/b\"]\ninput_per_m = 1\n[queue.concurrency.providers]\nopenai = 3\n", true),
         ("wrld = 1\n", false),

@@ -21,6 +21,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::manifest::{self, bound_child};
+use crate::people::{ancestors, family_of};
 
 /// The live agents that each agent spawned. An entry lives as long as its child.
 #[derive(Resource, Default)]
@@ -142,18 +143,6 @@ pub(super) fn leave(world: &mut World, id: AgentId, parent: AgentId) {
             world.mark(entity);
         }
     }
-}
-
-/// The agents above one, nearest first.
-fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_ {
-    let parent = |entity: Entity| world.get::<SpawnedBy>(entity).map(|by| by.0);
-    std::iter::successors(parent(agent), move |id| index::agent(world, *id).ok().and_then(parent))
-}
-
-/// The family of an agent, by the agent at its top, which a client created; it may be gone already. What bounds an agent bounds
-/// its family, so that none takes more by spawning others.
-pub(crate) fn family_of(world: &World, agent: Entity) -> AgentId {
-    ancestors(world, agent).last().unwrap_or_else(|| id_of(world, agent))
 }
 
 /// All live agents of a family.

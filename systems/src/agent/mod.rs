@@ -30,10 +30,11 @@ mod spawn;
 mod summaries;
 mod update;
 
+pub(crate) use crate::people::family_of;
 pub(crate) use crate::people::{limit as acting_limit, limit_of, reaches_of};
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
-pub(crate) use family::{Family, check, family_of, members};
+pub(crate) use family::{Family, check, members};
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
 pub use index::agent_named;

@@ -6,7 +6,6 @@ use bevy_ecs::prelude::World;
 
 use super::index::Keys;
 use super::limits;
-use crate::kernel::clock::Now;
 use crate::kernel::entities::change;
 
 /// When the next key expires.
@@ -15,9 +14,7 @@ pub(super) fn next_due(world: &World) -> Option<Timestamp> {
 }
 
 /// Notes keys whose time is over; a bounded number.
-// &mut World: keys go through the hooks of their kind.
-pub(super) fn beat(world: &mut World) {
-    let now = world.resource::<Now>().0;
+pub(super) fn beat(world: &mut World, now: Timestamp) {
     for _ in 0..limits::KEYS_EXPIRED_AT_ONCE_MAX {
         let over = world.resource::<Keys>().first_end().filter(|(at, _)| *at <= now);
         let Some(entity) = over.and_then(|(_, id)| world.resource::<Keys>().get(id)) else { return };

@@ -33,8 +33,9 @@ pub use identity::Identity;
 pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
 pub(crate) use list::{bound_to, free_key_name, grant_also, seen_key, seen_user};
-pub(crate) use reach::{is_at_rest, limit, limit_of, lives, reaches, reaches_of};
+pub(crate) use reach::{ancestors, family_of, is_at_rest, limit, limit_of, lives, reaches, reaches_of};
 
+use crate::kernel::clock::Now;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
 use crate::kernel::footprint::{Measure, entries, of};
@@ -67,7 +68,11 @@ pub(crate) const DOMAIN: Domain = Domain {
         Measure::of::<UserId>("users", |world, at| of(world, at, User::bytes), entries(32, 3)),
         Measure::of::<KeyId>("keys", |world, at| of(world, at, ApiKey::bytes), entries(32, 3)),
     ],
-    systems: &[System { stage: Stage::Time, name: "people_beat", run: expire::beat }],
+    systems: &[System {
+        stage: Stage::Time,
+        name: "people_beat",
+        run: |world| expire::beat(world, world.resource::<Now>().0),
+    }],
     next_due: expire::next_due,
     check: index::check,
     commands: &[

@@ -1,6 +1,6 @@
 //! What those who act may know of: users with a limited role, and their agents, know of what belongs to the user.
 
-use agentsvc_components::agent::OwnedBy;
+use agentsvc_components::agent::{OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::people::User;
@@ -59,4 +59,16 @@ pub(crate) fn reaches_of(world: &World, agent: Option<AgentId>) -> bool {
     let Some(user) = limit(world) else { return true };
     let found = agent.and_then(|agent| index::agent(world, agent).ok());
     found.and_then(|agent| world.get::<OwnedBy>(agent)) == Some(&OwnedBy(user))
+}
+
+/// The agents above one that spawned it, nearest first.
+pub(crate) fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_ {
+    let parent = |entity: Entity| world.get::<SpawnedBy>(entity).map(|by| by.0);
+    std::iter::successors(parent(agent), move |id| index::agent(world, *id).ok().and_then(parent))
+}
+
+/// The family of an agent, by the agent at its top, which a client created; it may be gone already. What bounds an agent bounds
+/// its family, so that none takes more by spawning others.
+pub(crate) fn family_of(world: &World, agent: Entity) -> AgentId {
+    ancestors(world, agent).last().unwrap_or_else(|| index::id_of(world, agent))
 }

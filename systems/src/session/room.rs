@@ -11,11 +11,11 @@ use agentsvc_components::{AgentId, Refusal};
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Resource, World};
 
 use super::error_codes::SESSION_STORAGE_FULL;
-use crate::agent::family_of;
 use crate::config::Settings;
 use crate::kernel::check::Faults;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
+use crate::people::family_of;
 
 /// What sessions take of families and users. Those without any have no entry.
 #[derive(Resource, Default)]

@@ -2,6 +2,7 @@
 //! it from the world.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use agentsvc_components::TurnId;
@@ -12,6 +13,7 @@ use super::error_codes::WEB_CHAT_STREAMS;
 use crate::http::api::Api;
 use crate::http::error::Error;
 use crate::http::metrics::MetricsText;
+use crate::http::rate::ClientKey;
 
 /// Signs that one page may be behind. More: it misses pieces of a text, which comes whole afterwards.
 const BACKLOG_MAX: usize = 64;
@@ -50,6 +52,8 @@ pub struct WebHub(Mutex<Open>);
 struct Open {
     visitors: HashMap<Place, Visitor>,
     sites: HashMap<Box<str>, usize>,
+    /// Streams of each address of a site.
+    addresses: HashMap<(Box<str>, ClientKey), usize>,
     writing: HashMap<Place, Writing>,
 }
 
@@ -69,6 +73,7 @@ struct Visitor {
 pub(super) struct Page {
     hub: Arc<WebHub>,
     place: Place,
+    address: (Box<str>, ClientKey),
     pub(super) signs: broadcast::Receiver<Sign>,
     /// What was being written when it was opened.
     pub(super) writing: Option<Writing>,
@@ -95,25 +100,33 @@ impl WebHub {
         }
     }
 
-    /// Opens a page of a visitor of a site that may have `most`.
+    /// Opens a page of a visitor of a site, which may have so many in all and so many of one address.
     ///
     /// # Errors
     /// 429 when too many are open.
-    pub(super) fn open(self: &Arc<Self>, site: &str, visitor: &str, most: usize) -> Result<Page, Error> {
+    pub(super) fn open(
+        self: &Arc<Self>,
+        (site, visitor): (&str, &str),
+        client: ClientKey,
+        (most, of_address_most): (usize, usize),
+    ) -> Result<Page, Error> {
         let place: Place = (site.into(), visitor.into());
+        let address = (Box::from(site), client);
         let mut open = self.0.lock();
+        let of_address = open.addresses.get(&address).copied().unwrap_or(0);
         let of_visitor = open.visitors.get(&place).map_or(0, |visitor| visitor.streams);
         let of_site = open.sites.get(site).copied().unwrap_or(0);
-        if of_visitor >= VISITOR_STREAMS_MAX || of_site >= most {
+        if of_visitor >= VISITOR_STREAMS_MAX || of_address >= of_address_most || of_site >= most {
             return Err(Error::of(WEB_CHAT_STREAMS, "too many pages are open").retry_after(RETRY_SECS));
         }
         *open.sites.entry(site.into()).or_default() += 1;
+        *open.addresses.entry(address.clone()).or_default() += 1;
         let new = || Visitor { signs: broadcast::Sender::new(BACKLOG_MAX), streams: 0 };
         let visitor = open.visitors.entry(place.clone()).or_insert_with(new);
         visitor.streams += 1;
         let signs = visitor.signs.subscribe();
         let writing = open.writing.get(&place).cloned();
-        Ok(Page { hub: Arc::clone(self), place, signs, writing })
+        Ok(Page { hub: Arc::clone(self), place, address, signs, writing })
     }
 }
 
@@ -150,11 +163,17 @@ impl Drop for Page {
                 open.visitors.remove(&self.place);
             }
         }
-        if let Some(count) = open.sites.get_mut(&self.place.0) {
-            *count -= 1;
-            if *count == 0 {
-                open.sites.remove(&self.place.0);
-            }
+        leave(&mut open.sites, &self.place.0);
+        leave(&mut open.addresses, &self.address);
+    }
+}
+
+/// One stream less.
+fn leave<K: Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
@@ -174,7 +193,10 @@ mod tests {
     #[test]
     fn a_page_that_comes_back_knows_what_was_written_so_far() {
         let (hub, turn) = (Arc::new(WebHub::default()), TurnId(Uuid::nil()));
-        let writing = |visitor: &str| hub.open("shop", visitor, 9).ok().and_then(|page| page.writing.clone());
+        let writing = |visitor: &str| {
+            let page = hub.open(("shop", visitor), client(1), (9, 9)).ok();
+            page.and_then(|page| page.writing.clone())
+        };
         let so_far = |text: &str| Some(Writing { turn, text: text.to_owned() });
         hub.tell("shop", "a", Sign::Began(turn));
         hub.tell("shop", "a", Sign::Piece(turn, "one ".into()));
@@ -199,12 +221,31 @@ mod tests {
     #[test]
     fn each_visitor_and_each_site_has_room_of_its_own() {
         let hub = Arc::new(WebHub::default());
-        let all: Vec<Page> = (0..VISITOR_STREAMS_MAX).map(|_| hub.open("shop", "a", 9).unwrap()).collect();
-        assert!(hub.open("shop", "a", 9).is_err());
-        let other = hub.open("shop", "b", 9).unwrap();
-        assert!(hub.open("shop", "c", 9).is_err() && hub.open("help", "a", 9).is_ok());
+        let open = |site: &str, visitor: &str| hub.open((site, visitor), client(1), (9, 20));
+        let all: Vec<Page> = (0..VISITOR_STREAMS_MAX).map(|_| open("shop", "a").unwrap()).collect();
+        assert!(open("shop", "a").is_err());
+        let other = open("shop", "b").unwrap();
+        assert!(open("shop", "c").is_err() && open("help", "a").is_ok());
         drop((all, other));
         let open = hub.0.lock();
-        assert!(open.visitors.is_empty() && open.sites.is_empty());
+        assert!(open.visitors.is_empty() && open.sites.is_empty() && open.addresses.is_empty());
+    }
+
+    #[test]
+    fn one_address_does_not_take_the_room_of_others() {
+        let hub = Arc::new(WebHub::default());
+        let open = |site: &str, visitor: &str, of: u8| hub.open((site, visitor), client(of), (9, 2));
+        let first = open("shop", "a", 1).unwrap();
+        let second = open("shop", "b", 1).unwrap();
+        assert!(open("shop", "c", 1).is_err());
+        assert!(open("shop", "c", 2).is_ok() && open("help", "c", 1).is_ok());
+        drop(second);
+        assert!(open("shop", "c", 1).is_ok());
+        drop(first);
+        assert!(hub.0.lock().addresses.is_empty());
+    }
+
+    fn client(last: u8) -> ClientKey {
+        ClientKey::of(std::net::IpAddr::from([192, 0, 2, last]))
     }
 }

@@ -25,7 +25,7 @@ pub struct Site {
     pub position: Box<str>,
     /// Messages that one visitor may send in a minute.
     pub per_visitor: u32,
-    /// Messages, and new sessions, of one address in a minute.
+    /// Messages, and new sessions, of one address in a minute; and its open streams.
     pub per_address: u32,
     /// Messages of all visitors in a minute.
     pub per_minute: u32,

@@ -39,6 +39,8 @@ fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::manifest::ModelChoice;
+
     use super::*;
 
     #[test]

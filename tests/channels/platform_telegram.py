@@ -51,7 +51,7 @@ class Platform(harness.Platform):
         if method == "getUpdates":
             query = urllib.parse.parse_qs(url.query)
             return 200, {"ok": True, "result": self.poll(int(query["offset"][0]))}
-        if request.headers["content-type"].startswith("multipart/"):
+        if (request.headers["content-type"] or "").startswith("multipart/"):
             self.note(method, request.body)
             return answer(self.take(method), {"message_id": len(self.log)})
         body = request.json()

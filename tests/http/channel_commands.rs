@@ -1,6 +1,6 @@
 //! Commands with which administrators see and change what belongs to the daemon from a chat.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::a2a_outbound::{External, discover};
 use crate::channel_extras::{actions, trust};
@@ -89,7 +89,7 @@ fn an_administrator_sees_what_the_daemon_has_from_a_chat() {
     skill(daemon.home(), "notes", "version: 1.4.0\n", "Take notes.");
     reload(&daemon);
     install(&daemon, HERALD);
-    activate(&daemon, "herald", &Value::Null);
+    activate(&daemon, "herald", &json!({}));
     discover(&daemon, &external);
     until("the nodes are connected", || {
         (daemon.get("/api/peers").expect(200)["peers"][0]["state"] == "connected").then_some(())

@@ -230,7 +230,7 @@ async fn events(call: Call) -> Result<Response, Error> {
     let seen = seen.map_err(|_| Error::bad_field("Last-Event-ID", "Last-Event-ID must be the id of an event"))?;
     // Before the messages are read, so that none is missed between.
     let page = call.api.state::<WebHub>().open(
-        (&site.name, &visitor),
+        (&*site.name, &*visitor),
         ClientKey::of(call.peer),
         // An address begins so many chats in a minute, and has so many open.
         (site.streams_max, site.per_address as usize),

@@ -37,7 +37,8 @@ impl Providers {
 
     /// Is the provider that of `[default_model]`, whose `api_key_env` is there?
     pub fn has_default_key(&self, provider: &Provider) -> bool {
-        self.default_model(&self.default).provider == provider.name && self.key_of(variable_of(&self.default)).is_some()
+        *self.default_model(&self.default).provider == *provider.name
+            && self.key_of(variable_of(&self.default)).is_some()
     }
 
     /// The variable that is read for a call of `choice` to `base_url`, where it names one.

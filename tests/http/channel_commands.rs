@@ -51,15 +51,15 @@ fn an_administrator_starts_adds_runs_and_deletes_from_a_chat() {
     asked(&model, "Summarize: the long report");
     assert!(chat.ask("/workflow run other x").contains("/workflows lists them"));
 
-    let total = |path: &str| daemon.get(path).expect(200)["total"].clone();
     let trigger = chat.made("/trigger add scout late_order Look at it: {{event}}", "trigger");
     let rows = daemon.get("/api/triggers").expect(200);
-    let row = &rows["triggers"][0];
-    assert_eq!((&rows["total"], &row["agent_id"]), (&json!(1), &json!(agent)), "{rows}");
+    let row = &rows[0];
+    assert_eq!((&row["agent_id"], &rows[1]), (&json!(agent), &json!(null)), "{rows}");
     assert!(row["pattern"].to_string().contains("late order"), "{row}");
     assert!(chat.ask("/triggers").contains(&format!("{trigger}: Look at it")));
     assert_eq!(chat.ask(&format!("/trigger del {trigger}")), format!("Deleted trigger {trigger}."));
-    assert_eq!((total("/api/triggers"), chat.ask("/triggers").as_str()), (json!(0), "There are no triggers."));
+    assert_eq!(daemon.get("/api/triggers").expect(200), json!([]));
+    assert_eq!(chat.ask("/triggers"), "There are no triggers.");
 
     let schedule = chat.made("/schedule add scout 0 0 1 1 * Wish a happy new year", "schedule");
     let rows = daemon.get("/api/schedules").expect(200);
@@ -69,7 +69,8 @@ fn an_administrator_starts_adds_runs_and_deletes_from_a_chat() {
     assert_eq!(chat.ask(&format!("/schedule run {schedule}")), format!("Schedule {schedule} runs."));
     asked(&model, "Wish a happy new year");
     assert_eq!(chat.ask(&format!("/schedule del {schedule}")), format!("Deleted schedule {schedule}."));
-    assert_eq!((total("/api/schedules"), chat.ask("/schedules").as_str()), (json!(0), "There are no schedules."));
+    assert_eq!(daemon.get("/api/schedules").expect(200)["total"], 0);
+    assert_eq!(chat.ask("/schedules"), "There are no schedules.");
 }
 
 #[test]

@@ -109,13 +109,25 @@ table! {
 
 table! {
     /// `[channels]`: what holds for all channels.
+    #[check(Self::note_directory)]
     pub struct ChannelsConfig {
+        /// Other daemons keep files that messages bring in this directory. Has no effect: they are kept as uploads.
+        file_download_dir: Box<str> => text(any_text).example("downloads").without_effect(),
         /// Maximum bytes of a file that a message brings.
         file_download_max_bytes: u64 = 50 << 20 => integer(0..=1 << 30).writable(),
         /// Maximum bytes of a file of the workspace that agents send; never more than 16 MiB.
         file_upload_max_bytes: u64 = 50 << 20 => integer(0..=1 << 30).writable(),
         /// Conversations that agents can send to beside that of the turn, as `<channel>:<conversation>`, `*` for any part.
         allow_send_to: Vec<Box<str>> => list(any_text).example("[\"ops:*\"]").protected(),
+    }
+}
+
+impl ChannelsConfig {
+    fn note_directory(&self, reader: &mut Reader<'_, '_>) {
+        if !self.file_download_dir.is_empty() {
+            let message = "has no effect: files that messages bring are kept as uploads";
+            reader.warning("file_download_dir", message.to_owned());
+        }
     }
 }
 
@@ -398,6 +410,11 @@ mod tests {
         let said = old.warnings[0].to_string();
         assert!(said.contains("channels.telegram") && said.contains("librefang.sidecar.adapters.telegram"), "{said}");
         assert!(wrong("[channels]\ntelegram = 1\n").contains("unknown key"));
+        let peers = "[channels]\nfile_download_dir = \"/var/files\"\nfile_download_max_bytes = 9\n";
+        let read = Config::parse(peers, "c".as_ref()).unwrap();
+        assert_eq!(read.config.channels.file_download_max_bytes, 9);
+        let said = read.warnings[0].to_string();
+        assert!(said.contains("file_download_dir") && said.contains("uploads"), "{said}");
         assert!(wrong("[[sidecar_channels]]\nname = \"reload\"\n").contains("the name must have"));
     }
 }

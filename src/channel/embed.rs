@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::instance::Instance;
 use super::ledger::Handled;
 use super::registry::Registry;
+use super::takes::Takes;
 use super::wire::Content;
 use super::wire::bytes::FILE_BYTES_MAX;
 use crate::kernel::egress::Download;
@@ -44,7 +45,9 @@ pub(super) async fn content<'i>(
     instance: &'i Instance,
     order: &SendOrder,
 ) -> Result<Outgoing<'i>, Handled> {
-    let mut content = order.what.content.as_deref().and_then(|content| serde_json::from_str::<Content>(content).ok());
+    let content = order.what.content.as_deref().and_then(|content| serde_json::from_str::<Content>(content).ok());
+    let fitted = content.map(|content| Takes::of(&instance.definition).fitted(content)).transpose();
+    let mut content = fitted.map_err(Handled::Refused)?;
     let text = content.as_ref().map_or_else(|| order.what.text.clone(), Content::flattened);
     let url = match &mut content {
         Some(Content::Image { url, .. } | Content::File { url, .. }) => Some(url),
@@ -53,9 +56,7 @@ pub(super) async fn content<'i>(
     let mut places = None;
     if let Some(url) = url {
         instance.ready().await?;
-        let adapter = instance.definition.adapter();
-        let is_fetching = adapter.is_some_and(|adapter| FETCHING.contains(&&*adapter)) || instance.can(CAPABILITY);
-        if is_fetching {
+        if is_fetching(instance) {
             // That of the channel first: one that is slow must not keep the places of the others.
             let both = async { (instance.files.acquire().await.ok(), FILES.acquire().await.ok()) };
             let Ok((Some(own), Some(of_all))) = timeout(PLACE_WAIT, both).await else {
@@ -67,6 +68,12 @@ pub(super) async fn content<'i>(
         }
     }
     Ok(Outgoing { content, text, places })
+}
+
+/// Does the adapter fetch files itself, and take `data:` URLs?
+pub(super) fn is_fetching(instance: &Instance) -> bool {
+    let adapter = instance.definition.adapter();
+    adapter.is_some_and(|adapter| FETCHING.contains(&&*adapter)) || instance.can(CAPABILITY)
 }
 
 /// The file as a `data:` URL.
@@ -82,7 +89,7 @@ async fn fetched(registry: &Registry, url: &str) -> Result<String, String> {
     encoded.map_err(|error| error.to_string())
 }
 
-fn data_url(content_type: &str, bytes: &[u8]) -> String {
+pub(super) fn data_url(content_type: &str, bytes: &[u8]) -> String {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/+.-".contains(c);
     let is_type = essence.contains('/') && essence.chars().all(is_plain);

@@ -1,12 +1,12 @@
 //! Files of agents' workspaces on their way to chats. They are kept as uploads until they were sent: a send outlives a restart
-//! and a change of the file.
+//! and a change of the file. Uploads of agents go out as they are.
 
 use std::io::Read;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
-use agentsvc_api::upload::files::Files;
+use agentsvc_api::upload::files::{Files, Upload};
 use agentsvc_components::FileId;
 use agentsvc_components::channel::send::{SendContent, SendOrder};
 use agentsvc_systems::injection::InjectionPolicy;
@@ -15,12 +15,15 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::config::ChannelsConfig;
+use super::embed;
 use super::instance::Instance;
 use super::ledger::Handled;
 use super::registry::Registry;
 use super::shown::file_name;
+use super::takes::Takes;
 use super::wire::Content;
 use super::wire::bytes::{FILE_BYTES_MAX, FileBytes};
+use super::wire::content::Recording;
 use crate::kernel::places::Places;
 use crate::tool::files::{in_workspace, sentence};
 use crate::tool::toolset::Context;
@@ -37,7 +40,14 @@ const READY_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kept {
     /// The file is this upload.
-    Upload { file_id: FileId, filename: String, mime_type: String },
+    Upload {
+        file_id: FileId,
+        filename: String,
+        mime_type: String,
+        /// It is an upload of the agent, which stays after the send.
+        #[serde(default)]
+        is_lent: bool,
+    },
 }
 
 /// Keeps a file of the agent's workspace for a send.
@@ -65,10 +75,40 @@ pub(super) async fn keep(
     let stored = tokio::task::spawn_blocking(move || files.store(agent, &name, "", &bytes)).await;
     let stored = stored.map_err(|_| "The file could not be kept.".to_owned())?;
     let upload = stored.map_err(|error| format!("The file could not be kept: {error}."))?;
-    let kept =
-        Kept::Upload { file_id: upload.id, filename: upload.filename.clone(), mime_type: upload.content_type.clone() };
+    content_of(&upload, upload.filename.clone(), false)
+}
+
+/// The content of a send whose file is an upload of the agent.
+///
+/// # Errors
+/// A sentence for the model: no such upload of the agent, or one that is too large.
+pub(super) async fn lend(
+    context: &Context,
+    registry: &Arc<Registry>,
+    file: FileId,
+    filename: Option<&str>,
+) -> Result<SendContent, String> {
+    let missing = || "There is no such upload of yours.".to_owned();
+    let files = files(registry)?;
+    let found = tokio::task::spawn_blocking(move || files.upload(file)).await;
+    let upload = found.map_err(|_| missing())?.map_err(|_| missing())?;
+    if Some(upload.agent) != context.agent() {
+        return Err(missing());
+    }
+    let most = registry.settings.get::<ChannelsConfig>().file_upload_max_bytes.min(FILE_BYTES_MAX as u64);
+    if upload.size > most {
+        return Err(format!("The file is larger than {most} bytes."));
+    }
+    let injection = *registry.api.services.state::<InjectionPolicy>();
+    let name = filename.filter(|name| !name.trim().is_empty()).map(|name| file_name(name, injection));
+    content_of(&upload, name.unwrap_or_else(|| upload.filename.clone()), true)
+}
+
+fn content_of(upload: &Upload, filename: String, is_lent: bool) -> Result<SendContent, String> {
+    let text = format!("[File: {filename}]");
+    let kept = Kept::Upload { file_id: upload.id, filename, mime_type: upload.content_type.clone(), is_lent };
     let content = serde_json::to_string(&kept).map_err(|error| error.to_string())?;
-    Ok(SendContent { text: format!("[File: {}]", upload.filename), content: Some(content.into()) })
+    Ok(SendContent { text, content: Some(content.into()) })
 }
 
 fn files(registry: &Registry) -> Result<Arc<dyn Files>, String> {
@@ -88,9 +128,10 @@ pub(super) async fn load(
     instance: &Instance,
     order: &SendOrder,
 ) -> Result<Option<(Content, SemaphorePermit<'static>)>, Handled> {
-    let Some(Kept::Upload { file_id, filename, mime_type }) = kept(order.what.content.as_deref()) else {
+    let Some(Kept::Upload { file_id, filename, mime_type, .. }) = kept(order.what.content.as_deref()) else {
         return Ok(None);
     };
+    Takes::of(&instance.definition).check_file(&filename).map_err(Handled::Refused)?;
     if !instance.is_ready_within(READY_WAIT).await {
         return Err(Handled::Unwritten("the adapter is not running".to_owned()));
     }
@@ -98,14 +139,15 @@ pub(super) async fn load(
         return Err(Handled::Unwritten("other files are being sent".to_owned()));
     };
     let files = files(registry).map_err(Handled::Unwritten)?;
+    let is_fetching = embed::is_fetching(instance);
     let read = tokio::task::spawn_blocking(move || {
         let (_, reader) = files.open_upload(file_id)?;
         let mut bytes = Vec::new();
         reader.take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(|_| FilesError::Failed)?;
-        Ok::<_, FilesError>(bytes)
+        Ok::<_, FilesError>(content(bytes, filename, mime_type, is_fetching))
     });
     match read.await {
-        Ok(Ok(bytes)) => Ok(Some((Content::FileData { data: FileBytes(bytes), filename, mime_type }, place))),
+        Ok(Ok(content)) => Ok(Some((content, place))),
         Ok(Err(error @ (FilesError::NotFound(_) | FilesError::Damaged(_)))) => {
             Err(Handled::Refused(format!("the file is no longer kept: {error}")))
         }
@@ -114,9 +156,24 @@ pub(super) async fn load(
     }
 }
 
-/// Removes the file of a message that was sent, or never will be.
+/// The content that shows a file as what it is, where the adapter takes its bytes so.
+fn content(bytes: Vec<u8>, filename: String, mime_type: String, is_fetching: bool) -> Content {
+    let recording = |url| Recording { url, filename: Some(filename.clone()), ..Recording::default() };
+    match mime_type.split('/').next() {
+        Some("image") if is_fetching => {
+            Content::Image { url: embed::data_url(&mime_type, &bytes), caption: None, mime_type: Some(mime_type) }
+        }
+        Some("audio") if is_fetching => Content::Audio(recording(embed::data_url(&mime_type, &bytes))),
+        Some("video") if is_fetching => Content::Video(recording(embed::data_url(&mime_type, &bytes))),
+        _ => Content::FileData { data: FileBytes(bytes), filename, mime_type },
+    }
+}
+
+/// Removes the file of a message that was sent, or never will be, unless it is the agent's own upload.
 pub(super) async fn forget(registry: &Registry, content: Option<&str>) {
-    let (Some(Kept::Upload { file_id, .. }), Ok(files)) = (kept(content), files(registry)) else { return };
+    let (Some(Kept::Upload { file_id, is_lent: false, .. }), Ok(files)) = (kept(content), files(registry)) else {
+        return;
+    };
     let removed = tokio::task::spawn_blocking(move || files.remove_upload(file_id)).await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "the file of a message was not removed");
@@ -129,11 +186,23 @@ mod tests {
 
     #[test]
     fn what_adapters_say_names_no_upload() {
-        let kept_one = Kept::Upload { file_id: FileId(uuid::Uuid::nil()), filename: "a".into(), mime_type: "b".into() };
+        let (file_id, filename, mime_type) = (FileId(uuid::Uuid::nil()), "a".into(), "b".into());
+        let kept_one = Kept::Upload { file_id, filename, mime_type, is_lent: false };
         let text = serde_json::to_string(&kept_one).unwrap();
         assert_eq!(kept(Some(&text)), Some(kept_one));
         assert!(serde_json::from_str::<Content>(&text).is_err());
         assert_eq!(kept(Some("{\"Text\":\"x\"}")), None);
         assert_eq!(kept(None), None);
+    }
+
+    #[test]
+    fn an_adapter_that_takes_urls_gets_pictures_and_recordings_as_such() {
+        let made = |mime: &str, is_fetching| content(b"hi".to_vec(), "f".into(), mime.into(), is_fetching);
+        assert!(matches!(made("image/png", true), Content::Image { url, .. } if url == "data:image/png;base64,aGk="));
+        assert!(matches!(made("audio/mpeg", true), Content::Audio(it) if it.filename.as_deref() == Some("f")));
+        assert!(matches!(made("video/mp4", true), Content::Video(_)));
+        for (mime, is_fetching) in [("image/png", false), ("audio/mpeg", false), ("text/plain", true), ("", true)] {
+            assert!(made(mime, is_fetching).is_file_data(), "{mime}");
+        }
     }
 }

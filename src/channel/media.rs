@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
-use agentsvc_api::upload::files::Files;
+use agentsvc_api::upload::files::{Files, Upload};
 use agentsvc_components::channel::ChatMessageId;
 use agentsvc_components::kernel::taint::InjectionFound;
 use agentsvc_components::session::message::Block;
@@ -24,7 +24,7 @@ use super::instance::Instance;
 use super::registry::Registry;
 use super::shown::file_name;
 use super::wire::Content;
-use super::wire::content::Media;
+use super::wire::content::{Media, with_article};
 use super::wire::event::Message;
 use crate::kernel::egress::Download;
 
@@ -59,20 +59,22 @@ pub(super) async fn attach(
     if let (Some(Content::FileData { data, filename, mime_type }), Some(agent)) = (&mut message.content, agent) {
         let bytes = std::mem::take(&mut data.0);
         let file = File { name: filename.clone(), content_type: mime_type.clone(), bytes };
-        kept_files.extend(kept(registry, agent, file).await);
+        kept_files.extend(kept(registry, agent, "file", file).await);
     }
     for media in files.into_iter().take(CHAT_BLOCKS_MAX) {
-        let one = async {
-            let file = fetched(registry, instance, &media).await;
-            let file = file.inspect_err(|why| {
-                let why = instance.masked(why.clone());
-                tracing::info!(channel = instance.name(), why, "a file of a message was not fetched");
-            });
-            kept(registry, agent?, file.ok()?).await
+        let file = timeout_at(deadline, fetched(registry, instance, &media)).await;
+        let file = file.unwrap_or_else(|_| Err("it took too long".to_owned())).inspect_err(|why| {
+            let why = instance.masked(why.clone());
+            tracing::info!(channel = instance.name(), why, "a file of a message was not fetched");
+        });
+        // What is kept is not given up halfway: its upload would be left.
+        let one = match (agent, file) {
+            (Some(agent), Ok(file)) => kept(registry, agent, media.what, file).await,
+            _ => None,
         };
-        match timeout_at(deadline, one).await {
-            Ok(Some(file)) => kept_files.push(file),
-            Ok(None) | Err(_) => missing.push(media),
+        match one {
+            Some(file) => kept_files.push(file),
+            None => missing.push(media),
         }
     }
     let caption = missing.first().and_then(|media| media.caption.clone()).unwrap_or_default();
@@ -154,16 +156,24 @@ struct Kept {
     found: Option<Box<InjectionFound>>,
 }
 
-/// Keeps the file as an upload, unless its text is refused.
-async fn kept(registry: &Registry, agent: AgentId, file: File) -> Option<Kept> {
+/// Keeps the file as an upload, unless its text is refused. What no message can hold, such as a recording, becomes a line that
+/// names the upload: tools of the agent can read it.
+async fn kept(registry: &Registry, agent: AgentId, what: &'static str, file: File) -> Option<Kept> {
     let files: Arc<dyn Files> = registry.api.services.get::<dyn Files>()?;
     let injection = *registry.api.services.state::<InjectionPolicy>();
     let kept = tokio::task::spawn_blocking(move || {
         let name = file_name(&file.name, injection);
         let upload = files.store(agent, &name, &file.content_type, &file.bytes)?;
-        let Some(block) = files.attachment(agent, upload.id)? else { return Ok(None) };
+        let block = match files.attachment(agent, upload.id) {
+            Ok(Some(block)) => block,
+            Ok(None) => Block::Text { text: line(what, &upload) },
+            Err(error) => {
+                files.remove_upload(upload.id)?;
+                return Err(error);
+            }
+        };
         let Block::Text { text } = block else {
-            return Ok(Some(Kept { block, upload: Some(upload.id), found: None }));
+            return Ok(Kept { block, upload: Some(upload.id), found: None });
         };
         let Shielded { mut text, found } = shield(injection, "a file of a chat", text);
         let is_withheld = found.as_ref().is_some_and(|found| found.withheld);
@@ -171,10 +181,10 @@ async fn kept(registry: &Registry, agent: AgentId, file: File) -> Option<Kept> {
             files.remove_upload(upload.id)?;
             text = format!("[The file {name:?} was not kept. {text}]");
         }
-        Ok(Some(Kept { block: Block::Text { text }, upload: (!is_withheld).then_some(upload.id), found }))
+        Ok(Kept { block: Block::Text { text }, upload: (!is_withheld).then_some(upload.id), found })
     });
     match kept.await {
-        Ok(Ok(kept)) => kept,
+        Ok(Ok(kept)) => Some(kept),
         Ok(Err(error)) => {
             let error: FilesError = error;
             tracing::info!(%error, "a file of a message was not kept");
@@ -182,4 +192,10 @@ async fn kept(registry: &Registry, agent: AgentId, file: File) -> Option<Kept> {
         }
         Err(_) => None,
     }
+}
+
+/// What the agent reads of a file that no message can hold.
+fn line(what: &str, upload: &Upload) -> String {
+    let Upload { id, filename, content_type, size, .. } = upload;
+    format!("[User sent {}: upload {id}, {filename}, {content_type}, {size} bytes]", with_article(what))
 }

@@ -37,6 +37,7 @@ mod show;
 mod shown;
 mod status;
 mod stderr;
+mod takes;
 pub(crate) mod tool;
 mod values;
 pub mod web_chat;

@@ -1,15 +1,19 @@
 //! The tool with which an agent writes to a chat.
 
+use std::sync::Arc;
+
+use agentsvc_components::FileId;
 use agentsvc_components::channel::message::ChatMessageState;
 use agentsvc_components::channel::send::SendContent;
-use agentsvc_systems::channel::{ChatMessageView, InstanceView, SendBy, SendTo, SendToChat};
-use agentsvc_systems::kernel::entities::List;
+use agentsvc_systems::channel::{ChatMessageView, ConversationView, InstanceView, SendBy, SendTo, SendToChat};
+use agentsvc_systems::kernel::entities::{Get, List};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::config::CHANNELS_MAX;
 use super::file_out;
-use super::registry::Current;
+use super::registry::{Current, Registry};
 use super::wire::Content;
 use crate::kernel::egress::granted;
 use crate::tool::toolset::{Context, Ended, Running, Tool, input};
@@ -23,7 +27,7 @@ const OPTIONS_MAX: usize = 12;
 pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
     "channel_send",
     "Sends a message to a chat of a channel, such as telegram: text, a picture or file by its URL, a file of your \
-     workspace, or a poll. Without \
+     workspace, an upload of yours, such as a picture that you generated, or a poll. Without \
      `recipient` it goes to the chat that you are answering. Your answer goes there by itself; use this for what is to be \
      sent beside it, or elsewhere.",
     send,
@@ -41,16 +45,18 @@ struct Wanted {
     recipient: Option<String>,
     /// Channel, if there are several of this kind.
     account_id: Option<String>,
-    /// Thread of the chat.
+    /// Thread of the chat. Default: that of the message that you are answering.
     thread_id: Option<String>,
     /// Subject, for mail.
     subject: Option<String>,
-    /// URL of a picture; the message is its caption.
+    /// URL of a picture, or "/api/uploads/<id>"; the message is its caption.
     image_url: Option<String>,
     /// URL of a file.
     file_url: Option<String>,
     /// File of your workspace, such as "reports/today.pdf".
     file_path: Option<String>,
+    /// Id of an upload of yours.
+    file_id: Option<Uuid>,
     /// Name of the file.
     filename: Option<String>,
     /// Question of a poll.
@@ -67,7 +73,7 @@ struct Wanted {
 
 fn send(context: Context, text: String) -> Running {
     Box::pin(async move {
-        let wanted: Wanted = input(&text)?;
+        let wanted = named_upload(input(&text)?)?;
         let (Some(by), Some(turn)) = (context.agent(), context.turn()) else {
             return Err("Only an agent in a turn can send to a chat.".to_owned());
         };
@@ -79,57 +85,99 @@ fn send(context: Context, text: String) -> Running {
             granted(network, url).map_err(|error| error.to_string())?;
             context.parts.web.vet(url, false).await.map_err(|error| error.to_string())?;
         }
-        let to = match wanted.recipient.filter(|chat| !chat.is_empty()) {
-            Some(chat) => {
-                let thread = wanted.thread_id.map(Into::into);
-                SendTo::Chat { instance: instance.into(), chat: Some(chat.into()), thread }
-            }
-            None => {
-                let list = List::<ChatMessageView> { filter: Some(instance.into()), after: None, limit: MESSAGES_MAX };
-                let answered = |view: &ChatMessageView| matches!(&view.message.state, ChatMessageState::Answering { turn: of, .. } if *of == turn);
-                let found = context.ask(list).await?.items.into_iter().find(answered);
-                let found = found.ok_or("You are not answering a chat of this channel; name the `recipient`.")?;
-                SendTo::Conversation(found.message.conversation)
-            }
-        };
+        let to = place(&context, &wanted, instance).await?;
+        let file = file(&context, &wanted).await?;
         let mut ids = Vec::new();
         for what in texts {
             let send = SendToChat { to: to.clone(), what, by: SendBy::Tool { by, turn } };
-            ids.push(context.ask(send).await?.id.to_string());
-        }
-        if let Some(path) = &wanted.file_path {
-            let registry = context.parts.settings.get::<Current>().0.upgrade();
-            let registry = registry.ok_or("Channels are not started yet.")?;
-            let what = file_out::keep(&context, &registry, path, wanted.filename.as_deref()).await?;
-            let content = what.content.clone();
-            match context.ask(SendToChat { to, what, by: SendBy::Tool { by, turn } }).await {
+            match context.ask(send).await {
                 Ok(sent) => ids.push(sent.id.to_string()),
-                Err(why) => {
-                    file_out::forget(&registry, content.as_deref()).await;
-                    return Err(why);
-                }
+                Err(why) => return unsent(file, why).await,
+            }
+        }
+        if let Some((registry, what)) = file {
+            match context.ask(SendToChat { to, what: what.clone(), by: SendBy::Tool { by, turn } }).await {
+                Ok(sent) => ids.push(sent.id.to_string()),
+                Err(why) => return unsent(Some((registry, what)), why).await,
             }
         }
         Ok(Ended::Text(format!("The message is queued (send {}).", ids.join(", "))))
     })
 }
 
-/// What goes out beside a file of the workspace: files have no caption, so that a text goes before one.
+/// A file that goes out, and what forgets it.
+type Outgoing = (Arc<Registry>, SendContent);
+
+/// The file of the workspace, or the upload, that is to be sent.
+async fn file(context: &Context, wanted: &Wanted) -> Result<Option<Outgoing>, String> {
+    if wanted.file_path.is_none() && wanted.file_id.is_none() {
+        return Ok(None);
+    }
+    let registry = context.parts.settings.get::<Current>().0.upgrade().ok_or("Channels are not started yet.")?;
+    let filename = wanted.filename.as_deref();
+    let what = match (&wanted.file_path, wanted.file_id) {
+        (Some(path), _) => file_out::keep(context, &registry, path, filename).await?,
+        (None, id) => file_out::lend(context, &registry, FileId(id.unwrap_or_default()), filename).await?,
+    };
+    Ok(Some((registry, what)))
+}
+
+async fn unsent(file: Option<Outgoing>, why: String) -> Result<Ended, String> {
+    if let Some((registry, what)) = file {
+        file_out::forget(&registry, what.content.as_deref()).await;
+    }
+    Err(why)
+}
+
+/// Where it goes: without a recipient to the chat that is answered, and there to another thread where one is named.
+async fn place(context: &Context, wanted: &Wanted, instance: String) -> Result<SendTo, String> {
+    let thread = wanted.thread_id.as_deref().filter(|thread| !thread.is_empty()).map(Box::from);
+    if let Some(chat) = wanted.recipient.as_deref().filter(|chat| !chat.is_empty()) {
+        return Ok(SendTo::Chat { instance: instance.into(), chat: Some(chat.into()), thread });
+    }
+    let list = List::<ChatMessageView> { filter: Some(instance.as_str().into()), after: None, limit: MESSAGES_MAX };
+    let answered = |view: &ChatMessageView| matches!(&view.message.state, ChatMessageState::Answering { turn: of, .. } if Some(*of) == context.turn());
+    let found = context.ask(list).await?.items.into_iter().find(answered);
+    let conversation =
+        found.ok_or("You are not answering a chat of this channel; name the `recipient`.")?.message.conversation;
+    if thread.is_none() {
+        return Ok(SendTo::Conversation(conversation));
+    }
+    let chat = context.ask(Get::<ConversationView>(conversation)).await?.conversation.chat;
+    Ok(SendTo::Chat { instance: instance.into(), chat: Some(chat), thread })
+}
+
+/// Takes the id of an upload from a URL of the daemon's own, as tools that make files name them.
+fn named_upload(mut wanted: Wanted) -> Result<Wanted, String> {
+    for url in [&mut wanted.image_url, &mut wanted.file_url] {
+        let Some(id) = url.as_deref().and_then(|url| url.strip_prefix("/api/uploads/")) else { continue };
+        let id = id.parse::<Uuid>().map_err(|_| format!("{id:?} is not the id of an upload."))?;
+        if wanted.file_id.replace(id).is_some() {
+            return Err(ALONE.to_owned());
+        }
+        *url = None;
+    }
+    Ok(wanted)
+}
+
+const ALONE: &str =
+    "Send a file of the workspace or an upload by itself, without `image_url`, `file_url` and `poll_question`.";
+
+/// What goes out beside a file of the workspace or an upload: they have no caption, so that a text goes before one.
 fn contents(wanted: &Wanted) -> Result<Vec<SendContent>, String> {
     let is_said = !wanted.message.trim().is_empty() || wanted.subject.as_ref().is_some_and(|text| !text.is_empty());
     let others = [&wanted.image_url, &wanted.file_url, &wanted.poll_question];
-    let text = || content(&Wanted { file_url: None, file_path: None, ..wanted.clone() });
-    match (&wanted.file_path, &wanted.file_url) {
-        (Some(_), _) if others.iter().any(|it| it.is_some()) => {
-            Err("Send a file of the workspace by itself, without `image_url`, `file_url` and `poll_question`."
-                .to_owned())
-        }
-        (Some(_), _) if is_said => Ok(vec![text()?]),
-        (Some(_), _) => Ok(Vec::new()),
-        (None, Some(_)) if is_said && wanted.poll_question.is_none() && wanted.image_url.is_none() => {
+    let text = || content(&Wanted { file_url: None, file_path: None, file_id: None, ..wanted.clone() });
+    let has_file = wanted.file_path.is_some() || wanted.file_id.is_some();
+    let has_both = wanted.file_path.is_some() && wanted.file_id.is_some();
+    match (has_file, &wanted.file_url) {
+        (true, _) if has_both || others.iter().any(|it| it.is_some()) => Err(ALONE.to_owned()),
+        (true, _) if is_said => Ok(vec![text()?]),
+        (true, _) => Ok(Vec::new()),
+        (false, Some(_)) if is_said && wanted.poll_question.is_none() && wanted.image_url.is_none() => {
             Ok(vec![text()?, content(wanted)?])
         }
-        (None, _) => Ok(vec![content(wanted)?]),
+        (false, _) => Ok(vec![content(wanted)?]),
     }
 }
 
@@ -203,6 +251,22 @@ mod tests {
         let both = json!({ "channel": "t", "message": "", "file_path": "a", "file_url": "https://h/f" });
         assert!(made(both).unwrap_err().contains("by itself"));
         assert_eq!(made(json!({ "channel": "t", "message": "hi" })).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_url_of_the_daemon_names_an_upload() {
+        let id = Uuid::from_u128(7);
+        let made = |given: serde_json::Value| named_upload(serde_json::from_value(given).unwrap());
+        for key in ["image_url", "file_url"] {
+            let of = made(json!({ "channel": "t", "message": "see", key: format!("/api/uploads/{id}") })).unwrap();
+            assert_eq!((of.file_id, &of.image_url, &of.file_url), (Some(id), &None, &None));
+            assert_eq!(contents(&of).unwrap().len(), 1, "the text goes before the file");
+        }
+        assert!(made(json!({ "channel": "t", "message": "", "image_url": "/api/uploads/../x" })).is_err());
+        let two = json!({ "channel": "t", "message": "", "file_id": id, "image_url": format!("/api/uploads/{id}") });
+        assert!(made(two).is_err());
+        let both = made(json!({ "channel": "t", "message": "", "file_id": id, "file_path": "a" })).unwrap();
+        assert!(contents(&both).unwrap_err().contains("by itself"));
     }
 
     #[test]

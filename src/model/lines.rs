@@ -23,7 +23,8 @@ impl Catalog for ProviderCatalog {
 }
 
 fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
-    let key = match (provider.needs_key, providers.is_usable(provider)) {
+    let is_usable = providers.is_usable(provider) || providers.has_default_key(provider);
+    let key = match (provider.needs_key, is_usable) {
         (false, _) => KeyStatus::NotNeeded,
         (true, true) => KeyStatus::Set,
         (true, false) => KeyStatus::Missing,
@@ -38,6 +39,8 @@ fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::manifest::ModelChoice;
+
     use super::*;
 
     #[test]
@@ -53,5 +56,21 @@ mod tests {
         assert!(lines.iter().any(|line| line.models.contains(&"builtin".to_owned())));
         let models = |name: &str| lines.iter().find(|line| line.name == name).map_or(0, |line| line.models.len());
         assert!(models("openai") > 10 && models("groq") > 3);
+    }
+
+    #[test]
+    fn the_key_of_the_default_model_is_one_of_its_provider() {
+        let with = |name: &str| (name == "MY_KEY").then(|| "sk-secret".to_owned());
+        let named = |variable: &str| ModelChoice {
+            provider: "groq".into(),
+            api_key_env: Some(variable.into()),
+            ..ModelChoice::default()
+        };
+        for (variable, expected) in [("MY_KEY", KeyStatus::Set), ("OTHER_KEY", KeyStatus::Missing)] {
+            let providers = Providers::default().with_environment(with).naming(&[], named(variable));
+            let lines = ProviderCatalog(Arc::new(ArcSwap::from_pointee(providers))).providers();
+            let key = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.key);
+            assert_eq!((key("groq"), key("openai")), (Some(expected), Some(KeyStatus::Missing)), "{variable}");
+        }
     }
 }

@@ -6,6 +6,7 @@ has. Each platform also runs the cases of `shared.py`. From the environment: AGE
 the Python that runs this.
 """
 
+import base64
 import contextlib
 import http.server
 import json
@@ -26,6 +27,14 @@ import urllib.error
 import urllib.request
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", 60))
+
+#: The platform itself would fetch it.
+PICTURE = "https://93.184.216.34/a.png"
+#: A picture of one point.
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
+#: What an agent needs to send pictures.
+SENDING = '[capabilities]\ntools = ["channel_send"]\nnetwork = ["93.184.216.34"]\n'
 
 
 def until(what, probe):
@@ -92,7 +101,8 @@ class Http:
                     status, value = said
                     content = value if isinstance(value, bytes) else json.dumps(value).encode()
                     self.send_response(status)
-                    self.send_header("content-type", "application/json")
+                    is_file = isinstance(value, bytes)
+                    self.send_header("content-type", "application/octet-stream" if is_file else "application/json")
                     self.send_header("content-length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
@@ -246,14 +256,20 @@ class Platform:
     where `more` is what came with it (a thread, a token)."""
 
     name = ""
-    #: Keys of the entry beside the usual ones, and of the configuration; keys of the manifest of the agent.
-    more = config = manifest = ""
+    #: Keys of the entry beside the usual ones, and of the configuration.
+    more = config = ""
+    #: Keys of the manifest of the agent.
+    manifest = SENDING
     #: It answers each send, and can refuse it.
     refuses = True
     #: A refusal signs it out.
     signs_out = False
     #: The cases of `shared.py` hold for it.
     is_shared = True
+    #: Its adapter shows pictures, and files that have no URL.
+    shows_pictures = takes_files = False
+    #: The arguments of its adapter, where they are not the usual ones.
+    args = None
 
     def __init__(self):
         self.sent = queue.Queue()
@@ -321,14 +337,25 @@ class Stage:
     def __init__(self, platform):
         self.platform, self.model = platform, Model()
         self.name = platform.name
+        args = platform.args or ["-m", f"librefang.sidecar.adapters.{self.name}"]
         env = ", ".join(f"{key} = {json.dumps(str(value))}" for key, value in platform.env().items())
         channel = (f'[[sidecar_channels]]\nname = "{self.name}"\ncommand = {json.dumps(sys.executable)}\n'
-                   f'args = ["-m", "librefang.sidecar.adapters.{self.name}"]\nagent = "scout"\ndm_policy = "respond"\n'
+                   f'args = {json.dumps(args)}\nagent = "scout"\ndm_policy = "respond"\n'
                    f'group_policy = "all"\nrestart_initial_backoff_ms = 20\nshutdown_grace_secs = 1\nenv = {{ {env} }}\n{platform.more}\n')
         self.daemon = Daemon(self.model.config() + platform.config + channel)
         status, said = self.daemon.call("POST", "/api/agents", {"manifest_toml": f'name = "scout"\n{platform.manifest}'})
         assert status in (200, 201), said
         self.agent = said["id"] if "id" in said else said["agent_id"]
+
+    def sends_with_tool(self, **arguments):
+        """At the next message the agent sends this, beside its answer."""
+        self.model.calls = "channel_send", {"channel": self.name, "message": "", **arguments}
+
+    def write(self, name, content):
+        """Puts a file into the agent's workspace."""
+        url = f"{self.daemon.url}/api/agents/{self.agent}/files/{name}"
+        status, said = fetch("PUT", url, content, {"content-type": "application/octet-stream"})
+        assert status in (200, 201), (status, said)
 
     def row(self):
         return self.daemon.get(f"/api/channels/{self.name}")

@@ -7,11 +7,12 @@ import itertools
 import time
 
 import harness
-from harness import Http, lasting_port, listens, post
+from harness import PICTURE, Http, lasting_port, listens, post
 
 
 class Platform(harness.Platform):
     name = "line"
+    shows_pictures = True
 
     def __init__(self):
         super().__init__()
@@ -26,7 +27,7 @@ class Platform(harness.Platform):
         if request.path == "/v2/bot/info":
             return 200, {"displayName": "Bot"}
         body = request.json()
-        text = "\n".join(message["text"] for message in body["messages"])
+        text = "\n".join(message.get("text") or message["originalContentUrl"] for message in body["messages"])
         if request.path == "/v2/bot/message/reply":
             status = self.take(text, body["replyToken"])
         else:
@@ -56,6 +57,25 @@ def case_a_wrong_signature_is_refused(stage):
     assert post(platform.port, {"events": []}, lambda content: {"X-Line-Signature": "AAAA"}) == 401
     platform.say("first-words")
     platform.answer_with("first-words")
+
+
+def case_a_picture_of_an_agent_is_sent_and_its_caption_after_it(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(message="a-caption", image_url=PICTURE)
+    platform.say("first-words")
+    assert platform.answer_with(PICTURE) == (PICTURE, "push"), platform.log
+    platform.answer_with("a-caption")
+    stage.send_with("sent")
+
+
+def case_a_file_with_a_link_is_sent_as_its_link(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(file_url=PICTURE, filename="report.pdf")
+    platform.say("first-words")
+    assert "report.pdf" in platform.answer_with(PICTURE)[0], platform.log
+    stage.send_with("sent")
 
 
 def case_a_token_that_is_refused_leads_to_a_push(stage):

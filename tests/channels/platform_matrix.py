@@ -6,19 +6,17 @@ import threading
 import urllib.parse
 
 import harness
-from harness import Http, until
+from harness import PIXEL, Http, until
 
 ROOM, BOT = "!room:example.org", "@bot:example.org"
 PLACEHOLDER = "…"
 DOWNLOAD = "/_matrix/client/v1/media/download/"
-#: A picture of one point.
-PICTURE = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
-PICTURE_TEXT = base64.b64encode(PICTURE).decode()
+PICTURE_TEXT = base64.b64encode(PIXEL).decode()
 
 
 class Platform(harness.Platform):
     name = "matrix"
+    shows_pictures = takes_files = True
     manifest = '[capabilities]\ntools = ["channel_send"]\nnetwork = ["127.0.0.1", "93.184.216.34"]\n'
     #: It and the daemon fetch files from this machine.
     config = f'[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n[channels]\nallow_send_to = ["matrix:{ROOM}"]\n'
@@ -46,7 +44,7 @@ class Platform(harness.Platform):
             return 200, {"@ann:example.org": [ROOM]}
         if url.path.startswith(DOWNLOAD):
             self.downloads.append(url.path.removeprefix(DOWNLOAD))
-            return 200, PICTURE
+            return 200, PIXEL
         if url.path == "/_matrix/media/v3/upload":
             self.uploads.append(request.body)
             return 200, {"content_uri": "mxc://example.org/uploaded"}
@@ -173,9 +171,20 @@ def case_a_picture_of_an_agent_goes_up_and_is_posted(stage):
     stage.tell("first-words")
     platform.answer_with("a-caption")
     stage.send_with("sent")
-    assert platform.uploads == [PICTURE], platform.uploads
+    assert platform.uploads == [PIXEL], platform.uploads
     posted = next(body for body in platform.put.values() if body["msgtype"] == "m.image")
     assert posted["url"] == "mxc://example.org/uploaded", posted
+
+
+def case_a_picture_of_the_workspace_is_posted_as_a_picture(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.write("point.png", PIXEL)
+    stage.sends_with_tool(file_path="point.png")
+    platform.say("first-words")
+    posted = until("it is posted", lambda: [body for body in platform.put.values() if body.get("msgtype") == "m.image"])
+    assert posted[0]["url"] == "mxc://example.org/uploaded" and platform.uploads == [PIXEL], (posted, platform.uploads)
+    platform.answer_with("first-words")
 
 
 class Closed(Platform):
@@ -199,7 +208,7 @@ case_an_adapter_fetches_nothing_for_an_agent_that_the_daemon_would_not.platform 
 
 
 def pictures():
-    return Http(lambda request: (200, PICTURE))
+    return Http(lambda request: (200, PIXEL))
 
 
 def case_a_picture_of_a_person_reaches_the_agent(stage):

@@ -1,6 +1,7 @@
 """Telegram: long polls over TLS. The host of its API is fixed, so the adapter reaches the scripted server through a proxy, and
 trusts its authority."""
 
+import base64
 import itertools
 import json
 import threading
@@ -8,17 +9,29 @@ import urllib.parse
 
 import certificates
 import harness
-from harness import PATIENCE_S, Http, until
+from harness import PATIENCE_S, PICTURE, PIXEL, Http, until
 
-#: Telegram itself would fetch it.
-PICTURE = "https://93.184.216.34/a.png"
+VOICE = b"OggS" + bytes(24) + b"OpusHead-voice"
+#: The adapter as it is, but for the place of the files that it names: the daemon fetches them itself, past any proxy.
+ELSEWHERE = """
+import os
+import librefang.sidecar.adapters.telegram as telegram
+from librefang.sidecar import run_stdio_main
+
+class Adapter(telegram.TelegramAdapter):
+    def __init__(self):
+        super().__init__()
+        self.api_root = os.environ["TELEGRAM_FILES"]
+
+run_stdio_main(Adapter)
+"""
 TOKEN, HOST, ANN, GROUP = "1234:telegram-token", "api.telegram.org", 42, -100
 
 
 class Platform(harness.Platform):
     name = "telegram"
     more = f'readable_paths = ["{certificates.authority_file().parent}"]'
-    manifest = '[capabilities]\ntools = ["channel_send"]\nnetwork = ["127.0.0.1", "93.184.216.34"]\n'
+    shows_pictures = takes_files = True
     config = f'[channels]\nallow_send_to = ["telegram:{ANN}"]\n'
 
     def __init__(self):
@@ -38,13 +51,16 @@ class Platform(harness.Platform):
         if method == "getUpdates":
             query = urllib.parse.parse_qs(url.query)
             return 200, {"ok": True, "result": self.poll(int(query["offset"][0]))}
+        if (request.headers["content-type"] or "").startswith("multipart/"):
+            self.note(method, request.body)
+            return answer(self.take(method), {"message_id": len(self.log)})
         body = request.json()
         self.note(method, body)
         text = body["rich_message"]["markdown"] if "rich_message" in body else body.get("text", body.get("caption"))
         if method == "editMessageText":
             return answer(self.edit(body["message_id"], text), True)
         if method == "getFile":
-            return answer(400, None)
+            return answer(400, None) if body["file_id"] == "gone" else answer(200, {"file_path": f"in/{body['file_id']}"})
         if method not in ("sendMessage", "sendRichMessage", "sendPhoto"):
             return answer(200, True)
         at = len(self.log)
@@ -211,5 +227,51 @@ def case_a_picture_that_is_refused_is_called_refused(stage):
 def case_a_photo_that_cannot_be_fetched_is_named(stage):
     platform = stage.platform
     platform.listening(stage)
-    platform.say(None, photo=[{"file_id": "f1"}], caption="a-caption")
+    platform.say(None, photo=[{"file_id": "gone"}], caption="a-caption")
     platform.answer_with("a-caption")
+
+
+class Files(Platform):
+    """Its files are on this machine."""
+
+    config = '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n'
+    args = ["-c", ELSEWHERE]
+
+    def __init__(self):
+        super().__init__()
+        self.files = Http(self.file)
+
+    def env(self):
+        return {**super().env(), "TELEGRAM_FILES": self.files.url}
+
+    def file(self, request):
+        path = request.path.removeprefix(f"/file/bot{TOKEN}/in/")
+        return {"voice.ogg": (200, VOICE), "picture.png": (200, PIXEL)}.get(path, (404, {}))
+
+
+def case_a_voice_message_and_a_photo_reach_the_agent(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    platform.say(None, voice={"file_id": "voice.ogg", "duration": 3})
+    text, _ = platform.answer_with(" bytes]")
+    assert "[User sent a voice message: upload " in text, text
+    upload = text.split("upload ")[1].split(",")[0]
+    assert harness.fetch("GET", f"{stage.daemon.url}/api/uploads/{upload}") == (200, VOICE), text
+    platform.say(None, photo=[{"file_id": "picture.png"}], caption="a-caption")
+    platform.answer_with("a-caption")
+    assert base64.b64encode(PIXEL).decode() in str(stage.model.messages), stage.model.messages
+    assert TOKEN not in str(stage.model.messages), "the URL of a file has the token of the bot"
+
+
+case_a_voice_message_and_a_photo_reach_the_agent.platform = Files
+
+
+def case_a_recording_of_an_agent_is_sent_as_a_voice_message(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.write("note.ogg", VOICE)
+    stage.sends_with_tool(file_path="note.ogg")
+    platform.say("first-words")
+    platform.answer_with("sendVoice")
+    assert VOICE in platform.called("sendVoice")[0], platform.calls
+    stage.send_with("sent")

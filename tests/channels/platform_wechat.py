@@ -7,10 +7,13 @@ import threading
 import harness
 from harness import Http, until
 
+VOICE = b"#!SILK_V3-voice"
+
 
 class Platform(harness.Platform):
     name = "wechat"
     signs_out = True
+    config = '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n'
 
     def __init__(self):
         super().__init__()
@@ -67,14 +70,29 @@ class Platform(harness.Platform):
         with self.changed:
             assert self.changed.wait_for(lambda: self.polls > before, timeout=harness.PATIENCE_S), "it polls"
 
-    def say(self, text):
+    def say(self, text, **item):
         with self.changed:
             number = len(self.messages)
             self.messages.append({"from_user_id": "ann", "from_user_name": "Ann", "to_user_id": "bot", "message_type": 1,
                                   "msg_id": f"m-{number}", "context_token": f"token-{number}",
-                                  "item_list": [{"type": 1, "text_item": {"text": text}}]})
+                                  "item_list": [item or {"type": 1, "text_item": {"text": text}}]})
             self.changed.notify_all()
         return f"token-{number}"
+
+
+def case_a_voice_message_and_a_file_reach_the_agent(stage):
+    """The agent reads which upload each is."""
+    platform = stage.platform
+    platform.listening(stage)
+    files = Http(lambda request: (200, VOICE)).url
+    for what, item in [("a voice message", {"type": 3, "voice_item": {"url": f"{files}/a.silk", "duration": 2}}),
+                       ("a file", {"type": 4, "file_item": {"url": f"{files}/b", "file_name": "b.bin"}})]:
+        platform.say(None, **item)
+        text, _ = platform.answer_with(" bytes]")
+        assert f"[User sent {what}: upload " in text, text
+        upload = text.split("upload ")[1].split(",")[0]
+        kept = harness.fetch("GET", f"{stage.daemon.url}/api/uploads/{upload}")
+        assert kept == (200, VOICE), (text, kept)
 
 
 def shown(answer):

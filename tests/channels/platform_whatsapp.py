@@ -5,11 +5,12 @@ import hmac
 import itertools
 
 import harness
-from harness import Http, fetch, lasting_port, listens, post
+from harness import PICTURE, Http, fetch, lasting_port, listens, post
 
 
 class Platform(harness.Platform):
     name = "whatsapp"
+    shows_pictures = True
 
     def __init__(self):
         super().__init__()
@@ -23,8 +24,12 @@ class Platform(harness.Platform):
     def serve(self, request):
         assert request.headers["authorization"] == "Bearer whatsapp-token"
         body = request.json()
-        assert request.path == "/100/messages" and body["to"] == "15551234567" and body["type"] == "text", (request.path, body)
-        status = self.take(body["text"]["body"])
+        assert request.path == "/100/messages" and body["to"] == "15551234567", (request.path, body)
+        content = body[body["type"]]
+        if body["type"] == "text":
+            status = self.take(content["body"])
+        else:
+            status = self.take(content.get("caption", content.get("filename")), (body["type"], content["link"]))
         return status, {"messages": [{"id": "wamid.out"}]} if status == 200 else {"error": {"message": "not allowed"}}
 
     def listening(self, stage):
@@ -40,6 +45,29 @@ class Platform(harness.Platform):
 
 def sign(content):
     return {"X-Hub-Signature-256": "sha256=" + hmac.new(b"app-secret", content, hashlib.sha256).hexdigest()}
+
+
+def case_pictures_and_files_of_an_agent_are_sent(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(message="a-caption", image_url=PICTURE)
+    platform.say("first-words")
+    assert platform.answer_with("a-caption")[1] == ("image", PICTURE), platform.log
+    stage.send_with("sent")
+    stage.sends_with_tool(file_url=PICTURE, filename="report.pdf")
+    platform.say("second-words")
+    assert platform.answer_with("report.pdf")[1] == ("document", PICTURE), platform.log
+
+
+def case_a_picture_that_is_refused_is_called_refused(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    take = platform.take
+    platform.take = lambda text, more=None: 403 if more else take(text)
+    stage.sends_with_tool(message="a-caption", image_url=PICTURE)
+    platform.say("first-words")
+    platform.answer_with("first-words")
+    assert "403" in stage.send_with("refused")["reason"], stage.sends()
 
 
 def case_the_listener_is_verified_and_wrong_signatures_refused(stage):

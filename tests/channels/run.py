@@ -25,6 +25,10 @@ def cases(name):
     known = {**(functions(shared) if module.Platform.is_shared else {}), **functions(module)}
     if not module.Platform.refuses:
         known.pop("a_refused_send_is_called_refused", None)
+    if module.Platform.shows_pictures:
+        known.pop("a_picture_goes_out_as_its_caption_and_link", None)
+    if module.Platform.takes_files:
+        known.pop("a_file_that_cannot_be_shown_is_called_refused", None)
     return [(getattr(case, "platform", module.Platform), name, case) for name, case in known.items()]
 
 

@@ -1,6 +1,6 @@
 """What holds on each platform."""
 
-from harness import until
+from harness import PICTURE, until
 
 #: How a send may end that was under way: a platform that answers each send had not answered it.
 STOPPED = {True: ["unknown"], False: ["sent", "unknown"]}
@@ -36,6 +36,32 @@ def case_a_refused_send_is_called_refused(stage):
     platform.say("second-words")
     platform.answer_with("second-words")
     stage.send_with("sent")
+
+
+def case_a_picture_goes_out_as_its_caption_and_link(stage):
+    """The adapter shows texts only: the caption is not lost, and people can open the link."""
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(message="a-caption", image_url=PICTURE)
+    platform.say("first-words")
+    platform.answer_with("first-words")
+    until("the caption and the link are there", lambda: platform.count("a-caption") and platform.count(PICTURE))
+    until("both were sent", lambda: [send["status"] for send in stage.sends()] == ["sent", "sent"])
+    assert not platform.count("nsupported"), platform.log
+
+
+def case_a_file_that_cannot_be_shown_is_called_refused(stage):
+    """A file of the agent's workspace has no link."""
+    platform = stage.platform
+    platform.listening(stage)
+    stage.write("report.txt", b"content")
+    stage.sends_with_tool(file_path="report.txt")
+    platform.say("first-words")
+    platform.answer_with("first-words")
+    send = stage.send_with("refused")
+    assert "report.txt" in send["reason"] and stage.name in send["reason"], send
+    stage.send_with("sent")
+    assert not platform.count("report.txt") and not platform.count("nsupported"), platform.log
 
 
 def case_an_adapter_that_is_killed_runs_again(stage):

@@ -16,7 +16,7 @@ fn presses(adapter: &mut Adapter, press: &str, action: &str) {
     adapter.say(&json!({ "method": "message", "params": params }));
 }
 
-fn actions(buttons: &Value) -> Vec<String> {
+pub(crate) fn actions(buttons: &Value) -> Vec<String> {
     let rows = buttons.as_array().cloned().unwrap_or_default();
     rows.iter()
         .flat_map(|row| row.as_array().cloned().unwrap_or_default())
@@ -25,7 +25,7 @@ fn actions(buttons: &Value) -> Vec<String> {
 }
 
 /// Makes Ann an administrator in the channel.
-fn trust(daemon: &Daemon) {
+pub(crate) fn trust(daemon: &Daemon) {
     let user = json!({ "name": "ann", "role": "admin", "channel_bindings": { "bot": "ann" } });
     daemon.post("/api/users", &user).expect(201);
 }
@@ -105,7 +105,7 @@ fn a_chat_turns_thinking_on_and_off() {
 }
 
 /// An agent that may send, and sends this.
-fn sending(model: &Model, daemon: &Daemon, adapter: &mut Adapter, id: &str, input: &Value) -> String {
+pub(crate) fn sending(model: &Model, daemon: &Daemon, adapter: &mut Adapter, id: &str, input: &Value) -> String {
     let call = Reply::calls(&[(id, "channel_send", &input.to_string())]);
     model.script([call, Reply::text("done")]);
     adapter.message(id, "send it", None);

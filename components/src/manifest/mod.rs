@@ -106,6 +106,20 @@ pub struct Manifest {
     /// `[channel_overrides]`; left out of the stored form likewise.
     #[serde(skip_serializing_if = "is_default")]
     pub channel_overrides: Box<ChannelOverrides>,
+    /// `[metadata.routing]`; left out of the stored form likewise.
+    #[serde(skip_serializing_if = "is_default")]
+    pub routing: Routing,
+}
+
+/// `[metadata.routing]`: words that lead messages of chats to an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Routing {
+    /// Words and phrases that name it.
+    pub aliases: Vec<Box<str>>,
+    /// Words and phrases that hint at it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weak_aliases: Vec<Box<str>>,
 }
 
 /// `schedule`: when an agent acts by itself.
@@ -206,6 +220,8 @@ impl Manifest {
             &own.memory_write,
             &own.shell,
             &self.channels,
+            &self.routing.aliases,
+            &self.routing.weak_aliases,
         ];
         let identity = &self.identity;
         let texts = [

@@ -164,7 +164,7 @@ impl Media {
     /// What stands in the place of a file that was not fetched.
     pub(crate) fn as_text(&self) -> String {
         let name = self.filename.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        let line = format!("[User sent a {}{name}: {}]", self.what, self.url);
+        let line = format!("[User sent {}{name}: {}]", with_article(self.what), self.url);
         match self.caption.as_deref().filter(|caption| !caption.is_empty()) {
             Some(caption) => format!("{line}\nCaption: {caption}"),
             None => line,
@@ -172,7 +172,37 @@ impl Media {
     }
 }
 
+/// A noun with its article.
+pub(crate) fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}
+
 impl Content {
+    /// The tag of its kind.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "Text",
+            Self::Image { .. } => "Image",
+            Self::File { .. } => "File",
+            Self::FileData { .. } => "FileData",
+            Self::Voice(_) => "Voice",
+            Self::Animation(_) => "Animation",
+            Self::Video(_) => "Video",
+            Self::Audio(_) => "Audio",
+            Self::Location { .. } => "Location",
+            Self::Command { .. } => "Command",
+            Self::Interactive { .. } => "Interactive",
+            Self::ButtonCallback { .. } => "ButtonCallback",
+            Self::DeleteMessage { .. } => "DeleteMessage",
+            Self::EditInteractive { .. } => "EditInteractive",
+            Self::Sticker { .. } => "Sticker",
+            Self::MediaGroup { .. } => "MediaGroup",
+            Self::Poll { .. } => "Poll",
+            Self::PollAnswer { .. } => "PollAnswer",
+        }
+    }
+
     /// The text that goes beside the content in a `send`: its own, or the content as JSON.
     pub(crate) fn flattened(&self) -> String {
         match self {

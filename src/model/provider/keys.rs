@@ -107,7 +107,7 @@ impl Providers {
         whole(provider, variable, self.key_of(variable), self.environment)
     }
 
-    fn key_of(&self, variable: Option<&str>) -> Option<Secret> {
+    pub(super) fn key_of(&self, variable: Option<&str>) -> Option<Secret> {
         let key = (self.environment)(variable?)?;
         let key = key.trim();
         (!key.is_empty()).then(|| Secret::new(key))

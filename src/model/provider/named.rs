@@ -11,7 +11,7 @@ use agentsvc_components::manifest::{Manifest, ModelChoice};
 use agentsvc_components::turn::outcome::FailureCode;
 use agentsvc_systems::Settings;
 
-use super::Providers;
+use super::{Provider, Providers};
 use crate::kernel::config::text::is_own_variable;
 use crate::kernel::host::origin_of;
 use crate::model::error::CallError;
@@ -33,6 +33,12 @@ impl Providers {
         self.nameable.extend(variables.iter().cloned());
         self.default = default;
         self
+    }
+
+    /// Is the provider that of `[default_model]`, whose `api_key_env` is there?
+    pub fn has_default_key(&self, provider: &Provider) -> bool {
+        *self.default_model(&self.default).provider == *provider.name
+            && self.key_of(variable_of(&self.default)).is_some()
     }
 
     /// The variable that is read for a call of `choice` to `base_url`, where it names one.

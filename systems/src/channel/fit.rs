@@ -5,6 +5,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::channel::conversation::Conversation;
 use agentsvc_components::channel::message::ChatEvent;
 use agentsvc_components::channel::rules::InstanceRules;
+use agentsvc_components::manifest::Routing;
 use agentsvc_components::manifest::channel::AutoRoute;
 use bevy_ecs::prelude::World;
 use hashbrown::HashSet;
@@ -13,9 +14,11 @@ use super::rules;
 use crate::kernel::clock::Now;
 use crate::kernel::index;
 
-/// Points of a message that names the agent, of each tag, and of each long word of its description.
+/// Points of a message that names the agent, of each alias, tag and weak alias, and of each long word of its description.
 const NAME_POINTS: u32 = 6;
+const ALIAS_POINTS: u32 = 3;
 const TAG_POINTS: u32 = 3;
+const WEAK_ALIAS_POINTS: u32 = 1;
 const WORD_POINTS: u32 = 1;
 /// Most points.
 const POINTS_MAX: u32 = 10;
@@ -71,8 +74,14 @@ pub(super) fn fitting(
     })
 }
 
+/// The words that lead to an agent.
+pub(super) fn routing(world: &World, id: AgentId) -> Option<&Routing> {
+    let entity = index::agent(world, id).ok()?;
+    world.get::<Agent>(entity).map(|agent| &agent.manifest.manifest.routing)
+}
+
 /// The words of a text, in small letters.
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
@@ -85,11 +94,14 @@ fn points(world: &World, id: AgentId, said: &HashSet<String>) -> u32 {
     };
     let manifest = &agent.manifest.manifest;
     let name = u32::from(is_said(&agent.name)) * NAME_POINTS;
-    let tags = manifest.tags.iter().filter(|tag| is_said(tag)).count();
+    let said_of = |all: &[Box<str>]| all.iter().filter(|words| is_said(words)).count();
+    let (tags, aliases) = (said_of(&manifest.tags), said_of(&manifest.routing.aliases));
+    let weak = said_of(&manifest.routing.weak_aliases);
     let long: HashSet<String> =
         words(&manifest.description).filter(|word| word.chars().count() >= WORD_LETTERS_MIN).collect();
     let shared = long.iter().filter(|word| said.contains(*word)).count();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let sum = name.saturating_add(count(tags).saturating_mul(TAG_POINTS));
-    sum.saturating_add(count(shared).saturating_mul(WORD_POINTS)).min(POINTS_MAX)
+    let parts = [(tags, TAG_POINTS), (aliases, ALIAS_POINTS), (weak, WEAK_ALIAS_POINTS), (shared, WORD_POINTS)];
+    let sum = parts.iter().fold(name, |sum, (of, each)| sum.saturating_add(count(*of).saturating_mul(*each)));
+    sum.min(POINTS_MAX)
 }

@@ -13,6 +13,9 @@ use super::fit::{self, Fitting};
 use super::{rules, talk};
 use crate::kernel::clock::Now;
 
+/// Words of a message that an alias may be.
+const ALIAS_WORDS_MAX: usize = 16;
+
 /// The agent of a message: that which it or its thread asks for, that which a group mentions, the choice of the chat, the one
 /// that fits the message, the one that holds the conversation, a binding of the chat or sender, the agent of the instance, another binding.
 pub(super) fn route(
@@ -50,11 +53,19 @@ pub(super) fn route(
         .or_else(|| bound.and_then(|binding| named(&binding.agent)))
 }
 
-/// The agent that the first word of a message names.
+/// The agent that the first word of a message names, or whose alias its first words are.
 fn begins_with(world: &World, offered: &[AgentId], event: &ChatEvent) -> Option<AgentId> {
     let word = event.text.split_whitespace().next()?.trim_start_matches('@').trim_end_matches([',', ':', '!']);
     let is_named = |id: &&AgentId| name_of(world, **id).is_some_and(|name| name.eq_ignore_ascii_case(word));
-    offered.iter().find(is_named).copied()
+    let begun: Vec<String> = fit::words(&event.text).take(ALIAS_WORDS_MAX).collect();
+    let is_meant = |id: &&AgentId| {
+        let mut aliases = fit::routing(world, **id).into_iter().flat_map(|of| &of.aliases);
+        aliases.any(|alias| {
+            let alias: Vec<String> = fit::words(alias).collect();
+            !alias.is_empty() && begun.starts_with(&alias)
+        })
+    };
+    offered.iter().find(is_named).or_else(|| offered.iter().find(is_meant)).copied()
 }
 
 /// The binding that matches with the most weight; of equal ones the first.

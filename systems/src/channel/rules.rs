@@ -141,7 +141,7 @@ pub(super) fn triggers(world: &mut World, of: &ChannelOverrides, text: &str) -> 
     of.group_trigger_patterns.iter().flatten().any(|pattern| matches(world, pattern, text))
 }
 
-/// The agent that a message mentions.
+/// The agent that a message mentions, by its name or an alias.
 pub(super) fn mentioned(world: &World, rules: &InstanceRules, event: &ChatEvent) -> Option<AgentId> {
     if event.mentions.is_empty() {
         return None;
@@ -150,7 +150,10 @@ pub(super) fn mentioned(world: &World, rules: &InstanceRules, event: &ChatEvent)
         let entity = index::agent(world, *id).ok();
         let named =
             |name: &str| event.mentions.iter().any(|word| word.trim_start_matches('@').eq_ignore_ascii_case(name));
-        entity.and_then(|entity| world.get::<Agent>(entity)).is_some_and(|agent| named(&agent.name))
+        entity.and_then(|entity| world.get::<Agent>(entity)).is_some_and(|agent| {
+            let aliases = &agent.manifest.manifest.routing.aliases;
+            named(&agent.name) || aliases.iter().any(|alias| named(alias))
+        })
     };
     offered(world, rules).into_iter().find(is_named)
 }

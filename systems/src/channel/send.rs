@@ -1,6 +1,7 @@
 //! Messages go out.
 
 use agentsvc_components::channel::conversation::Conversation;
+use agentsvc_components::channel::message::{ChatMessage, ChatMessageState};
 use agentsvc_components::channel::rules::InstanceRules;
 use agentsvc_components::channel::send::{SendCause, SendContent};
 use agentsvc_components::channel::{ConversationId, SendId};
@@ -10,7 +11,7 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::index::Conversations;
+use super::index::{Conversations, Messages};
 use super::list::SendView;
 use super::post::{Outgoing, admit, busy, post};
 use super::receive::no_instance;
@@ -94,7 +95,8 @@ command! {
 
 fn send(world: &mut World, SendToChat { to, what, by }: SendToChat) -> Result<SendView, Refusal> {
     check_content(&what)?;
-    let (instance, chat, thread) = place(world, &to)?;
+    let (instance, chat, mut thread) = place(world, &to)?;
+    let mut reply_token = None;
     let Some(of) = rules::of(world, &instance) else { return Err(no_instance(&instance)) };
     let agent = match by {
         SendBy::Tool { by, turn } => {
@@ -105,11 +107,18 @@ fn send(world: &mut World, SendToChat { to, what, by }: SendToChat) -> Result<Se
                 let text = "the agent may answer its own chat only; `allow_send_to` of the instance lists others";
                 return Err(Refusal::of(error_codes::CHANNEL_SEND_DENIED, text));
             }
+            // To the chat that it answers it goes as the answer does.
+            if is_own && let Some(message) = answered(world, &instance, turn) {
+                reply_token.clone_from(&message.reply_token);
+                if matches!(to, SendTo::Conversation(_)) {
+                    thread.clone_from(&message.thread);
+                }
+            }
             Some(by)
         }
         SendBy::Operator | SendBy::Target | SendBy::Approval => None,
     };
-    let out = Outgoing { cause: by.cause(), agent, what, thread, ..Outgoing::default() };
+    let out = Outgoing { cause: by.cause(), agent, what, thread, reply_token, ..Outgoing::default() };
     let sent = into_chat(world, &of, (&to, &chat), out)?;
     SendView::seen(world, sent)
 }
@@ -174,6 +183,15 @@ fn own_chat(world: &World, turn: TurnId) -> Option<(&str, &str)> {
     let turn = world.get::<Turn>(index::turn(world, turn)?)?;
     let chat = turn.request.as_ref()?.chat.as_ref()?;
     Some((&chat.instance, &chat.chat))
+}
+
+/// The message that a turn answers.
+fn answered<'w>(world: &'w World, instance: &str, turn: TurnId) -> Option<&'w ChatMessage> {
+    let (_, chat) = own_chat(world, turn)?;
+    let conversations = world.resource::<Conversations>().of_chat(instance, chat);
+    let messages = conversations.flat_map(|id| world.resource::<Messages>().of(id));
+    let mut all = messages.filter_map(|id| state::<ChatMessage>(world, id));
+    all.find(|message| matches!(message.state, ChatMessageState::Answering { turn: of, .. } if of == turn))
 }
 
 /// Refuses what cannot be sent.

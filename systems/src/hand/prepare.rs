@@ -8,7 +8,7 @@ use agentsvc_components::manifest::{Capabilities, Manifest};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::definition::{HandDefinition, Role};
+use super::definition::{HandDefinition, Role, Routing};
 use crate::manifest;
 
 /// An agent that is to be part of an instance.
@@ -92,6 +92,9 @@ fn member(hand: &HandDefinition, role: &Role, around: &Around) -> Result<NewMemb
     {
         narrow(&mut table, key, bound);
     }
+    if role.coordinator || hand.roles.len() == 1 {
+        add_aliases(&hand.routing, &mut table);
+    }
     let text = toml::to_string(&table).map_err(|error| bad(error.to_string()))?;
     let mut read = manifest::parse(&text).map_err(|error| bad(error.to_string()))?.manifest;
     grant(&mut read.capabilities, &around.needs);
@@ -103,6 +106,21 @@ fn member(hand: &HandDefinition, role: &Role, around: &Around) -> Result<NewMemb
     }
     let (role, invoke_hint) = (role.name.as_str().into(), role.invoke_hint.as_str().into());
     Ok(NewMember { role, name: name.into(), invoke_hint, manifest: read, text })
+}
+
+/// The words that lead to a hand lead to the agent that people talk with.
+fn add_aliases(of: &Routing, table: &mut Table) {
+    fn within<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
+        table.entry(key).or_insert_with(|| Value::Table(Table::new())).as_table_mut()
+    }
+    let both = [("aliases", &of.aliases), ("weak_aliases", &of.weak_aliases)];
+    for (key, words) in both.into_iter().filter(|(_, words)| !words.is_empty()) {
+        let routing = within(table, "metadata").and_then(|metadata| within(metadata, "routing"));
+        let own = routing.map(|it| it.entry(key).or_insert_with(|| Value::Array(Vec::new())));
+        if let Some(own) = own.and_then(Value::as_array_mut) {
+            own.extend(words.iter().map(|word| Value::String(word.clone())));
+        }
+    }
 }
 
 /// What a flat agent says of its model belongs into `[model]`.
@@ -281,6 +299,19 @@ memory_read = ["self.facts.*"]
         assert_eq!(own.capabilities.memory_read, ["self.facts.*".into()]);
         assert_eq!(own.capabilities.network, ["*".into()]);
         assert!(main.text.contains("exec_policy"), "unknown keys stay in the text");
+    }
+
+    #[test]
+    fn words_that_lead_to_a_hand_lead_to_its_coordinator() {
+        let text = format!("{TEAM}\n[routing]\naliases = [\"daily news\"]\nweak_aliases = [\"news\"]\n");
+        let all = prepared(&text, &around()).unwrap();
+        let [helper, main] = &all[..] else { panic!("{all:?}") };
+        let routing = &main.manifest.routing;
+        assert_eq!(
+            (&routing.aliases[..], &routing.weak_aliases[..]),
+            (&["daily news".into()][..], &["news".into()][..])
+        );
+        assert!(helper.manifest.routing.aliases.is_empty() && !helper.text.contains("metadata"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `channels` and `[channel_overrides]`: where and how an agent answers in chats.
+//! `channels`, `[channel_overrides]` and `[metadata.routing]`: where and how an agent answers in chats, and what leads there.
 
+use agentsvc_components::manifest::Routing;
 use agentsvc_components::manifest::channel::{
     AgentPrefix, AutoRoute, ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat, TypingMode, UsageFooter,
 };
@@ -22,6 +23,34 @@ agentsvc_components::limits! {
     pub const CHANNEL_MODEL_BYTES_MAX: usize = 256;
     /// Commands that channel overrides allow or block. More: 400.
     pub const CHANNEL_COMMANDS_MAX: usize = 64;
+    /// Aliases, or weak aliases, of an agent. More: 400.
+    pub const ROUTING_ALIASES_MAX: usize = 64;
+    /// Bytes of one of them. Longer: 400.
+    pub const ROUTING_ALIAS_BYTES_MAX: usize = 100;
+}
+
+/// Reads `[metadata.routing]`. Other metadata is the author's own, whatever it is.
+pub(super) fn routing(root: &Table<'_>) -> Result<Routing, Error> {
+    let list = |table: &Table<'_>, key: &str| {
+        let all = table.list(key)?;
+        if all.len() > ROUTING_ALIASES_MAX {
+            return Err(table.wrong(key, format!("more than {ROUTING_ALIASES_MAX} aliases")));
+        }
+        match all.iter().any(|alias| alias.len() > ROUTING_ALIAS_BYTES_MAX) {
+            true => Err(table.wrong(key, format!("an alias is longer than {ROUTING_ALIAS_BYTES_MAX} bytes"))),
+            false => Ok(all),
+        }
+    };
+    let read = |table: &Table<'_>| {
+        Ok(Routing { aliases: list(table, "aliases")?, weak_aliases: list(table, "weak_aliases")? })
+    };
+    if !root.has_table("metadata") {
+        return Ok(Routing::default());
+    }
+    root.table("metadata", |metadata| match metadata.has_table("routing") {
+        true => metadata.table("routing", read),
+        false => Ok(Routing::default()),
+    })
 }
 
 /// Reads `[channel_overrides]`.

@@ -84,6 +84,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         frozen_skills: None,
         channels: root.list("channels")?,
         channel_overrides: root.table("channel_overrides", channels::overrides)?,
+        routing: channels::routing(root)?,
     })
 }
 
@@ -313,6 +314,11 @@ impl<'t> Table<'t> {
             Some(entries) => read(&Table { text: self.text, path: &path, entries }),
             None => read(&Table { text: self.text, path: &path, entries: &NO_ENTRIES }),
         }
+    }
+
+    /// Is `key` a table?
+    pub(super) fn has_table(&self, key: &str) -> bool {
+        matches!(self.entries.get(key).map(Spanned::get_ref), Some(DeValue::Table(_)))
     }
 
     /// The value of `key` as `pick` takes it; an error that expected `what` when it does not.

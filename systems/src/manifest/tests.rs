@@ -183,6 +183,7 @@ fn errors_name_line_and_key() {
         ),
         ("model = 'gpt'", "line 2: `model`: expected a table, found a string"),
         ("[tags]\na = 1", "line 2: `tags`: expected a list, found a table"),
+        ("[metadata.routing]\naliases = 'x'", "line 3: `metadata.routing.aliases`: expected a list, found a string"),
         ("tags = [\n'a',\n3]", "line 4: `tags[1]`: expected a string, found a whole number"),
         ("capabilities.shell = true", "line 2: `capabilities.shell`: expected a list, found true or false"),
         (

@@ -8,8 +8,10 @@ import { icon } from "../../lib/icons.js";
 import { channelPath, MEANING, sendBadge, stateBadge } from "./channel-words.js";
 import { qrPicture } from "./qr.js";
 
-/** Conversations and sends that are read. */
+/** Conversations and sends that are read at first, and with each "Show more". */
 const PAGE = 50;
+/** Most rows of one answer. */
+const PAGE_MAX = 1000;
 const POLICY = { respond: "answers everyone", allowed_only: "answers only chats that are let in", ignore: "answers no direct message", all: "answers every message", mention_only: "answers when it is mentioned", commands_only: "answers commands only" };
 
 /** The view of the channel `id`: `node`, `buttons()` for the head of the page, and `read()`. */
@@ -17,6 +19,7 @@ export class ChannelView {
   constructor({ id, signal, actions }) {
     Object.assign(this, { id, signal, actions });
     this.channel = null;
+    this.limits = { talks: PAGE, sends: PAGE };
     /** What each place shows, as text: what is the same is not built anew. */
     this.told = new Map();
     this.title = h("h2", { tabindex: "-1" }, id);
@@ -73,8 +76,8 @@ export class ChannelView {
     this.policy ??= (await get(channelPath(id), { signal })).policy;
     const [logs, talks, sends, code] = await Promise.all([
       get(channelPath(id, "/logs"), { signal }),
-      page(channelPath(id, "/conversations"), "conversations", { limit: PAGE }, { signal }),
-      page(channelPath(id, "/sends"), "sends", { limit: PAGE }, { signal }),
+      page(channelPath(id, "/conversations"), "conversations", { limit: this.limits.talks }, { signal }),
+      page(channelPath(id, "/sends"), "sends", { limit: this.limits.sends }, { signal }),
       this.readCode(channel),
     ]);
     if (this.body.parentNode !== this.place) fill(this.place, this.body);
@@ -83,8 +86,8 @@ export class ChannelView {
     this.changed("notice", [channel.state, channel.last_error, channel.setup_steps, channel.warnings], () => this.showNotice(channel));
     this.changed("code", code, () => this.showCode(code));
     this.showFacts(this.pairs(channel));
-    this.changed("talks", talks.items, () => this.showTalks(talks));
-    this.changed("sends", sends.items, () => this.showSends(sends.items));
+    this.changed("talks", [talks.items, talks.next], () => this.showTalks(talks));
+    this.changed("sends", [sends.items, sends.next], () => this.showSends(sends));
     this.changed("log", logs.lines, () => this.showLog(logs.lines));
   }
 
@@ -163,14 +166,25 @@ export class ChannelView {
         h("span", { class: "grow two" }, last ? h("a", { class: "cut", href: `#/chat/${last.agent_id}/${last.session_id}` }, name) : h("strong", { class: "cut" }, name), h("small", { class: "faint cut" }, where)),
         talk.is_known || talk.paired_at ? null : h("span", { class: "badge warn" }, "not let in")));
     };
-    refill(this.talks, items.map(line), items.length === 0 ? h("li", { class: "dim" }, "No conversations yet.") : null, next ? h("li", { class: "dim" }, `The first ${count(items.length, "conversation")}.`) : null);
+    refill(this.talks, items.map(line), items.length === 0 ? h("li", { class: "dim" }, "No conversations yet.") : null, this.more("talks", next, count(items.length, "conversation")));
   }
 
-  showSends(sends) {
+  showSends({ items, next }) {
     const line = (send) => h("li", {}, h("div", { class: "bar-row" },
       h("span", { class: "grow two" }, h("span", { class: "cut" }, send.preview || send.cause), h("small", { class: "faint cut" }, `${send.conversation}, ${when(send.created_at)}`)), sendBadge(send)),
     send.reason ? h("p", { class: "server-text" }, send.reason) : null);
-    refill(this.sends, sends.map(line), sends.length === 0 ? h("li", { class: "dim" }, "Nothing was sent yet.") : null);
+    refill(this.sends, items.map(line), items.length === 0 ? h("li", { class: "dim" }, "Nothing was sent yet.") : null, this.more("sends", next, count(items.length, "message")));
+  }
+
+  /** What stands below a list that has more than it shows. */
+  more(place, next, shown) {
+    if (!next) return null;
+    const isMost = this.limits[place] >= PAGE_MAX;
+    const button = h("button", { type: "button", onclick: () => {
+      this.limits[place] += PAGE;
+      this.read().catch(showError);
+    } }, "Show more");
+    return h("li", { class: "bar-row" }, h("span", { class: "dim grow" }, `The first ${shown}.`), isMost ? null : button);
   }
 
   showLog(lines) {

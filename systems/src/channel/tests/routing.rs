@@ -148,6 +148,42 @@ fn the_first_word_chooses_an_agent_where_the_channel_lets_it() {
     }
 }
 
+/// An agent with these words in `[metadata.routing]`.
+fn led_to(world: &mut TestWorld, name: &str, routing: &str) -> AgentId {
+    let text = format!("name = '{name}'\n[metadata.routing]\n{routing}\n");
+    let parsed = manifest::parse(&text).unwrap();
+    let hash = manifest::hash(&parsed.manifest);
+    world.ask(SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }).unwrap().agent
+}
+
+#[test]
+fn aliases_lead_to_an_agent() {
+    let with = |auto_route| {
+        let mut rules = offering();
+        rules.overrides.auto_route = auto_route;
+        let mut world = TestWorld::new();
+        let scout = world.spawn("scout");
+        let words = "aliases = ['Customer Support', 'help desk']\nweak_aliases = ['ticket', 'refund', 'order']";
+        let clerk = led_to(&mut world, "clerk", words);
+        world.ask(SetInstances(vec![rules])).unwrap();
+        (world, scout, clerk)
+    };
+    let (mut world, scout, clerk) = with(None);
+    let mentioning = |name: &str, id: &str| ChatEvent { mentions: vec![name.into()], ..in_group(id, "ann", "hi", id) };
+    assert_eq!(answerer(&mut world, mentioning("@customer support", "m1")), clerk);
+    assert_eq!(answerer(&mut world, mentioning("ticket", "m2")), scout, "a weak alias is no name");
+    assert_eq!(answerer(&mut world, said("c1", "help desk, please", "m3")), scout, "only where the channel lets it");
+    let (mut world, scout, clerk) = with(Some(AutoRoute::ExplicitOnly));
+    assert_eq!(answerer(&mut world, said("c1", "Help-Desk: my order is late", "m1")), clerk);
+    assert_eq!(answerer(&mut world, said("c2", "the help desk is closed", "m2")), scout);
+    assert_eq!(answerer(&mut world, said("c3", "help", "m3")), scout, "a part of an alias is none");
+    let (mut world, scout, clerk) = with(Some(AutoRoute::StickyHeuristic));
+    let both = "the ticket and the refund of my order go to customer support";
+    assert_eq!(answerer(&mut world, said("c1", both, "m1")), clerk, "three points and one for each of three words");
+    assert_eq!(answerer(&mut world, said("c2", "a ticket for customer support", "m2")), scout, "four are not enough");
+    whole(&mut world);
+}
+
 #[test]
 fn an_instance_chooses_the_model_the_form_and_the_footer_of_answers() {
     let mut rules = open("bot");

@@ -77,6 +77,39 @@ fn a_tool_sends_to_its_own_chat_and_to_those_that_are_allowed() {
 }
 
 #[test]
+fn what_a_tool_sends_to_its_own_chat_goes_where_the_answer_goes() {
+    let (mut world, agent) = with(InstanceRules { allow_send_to: vec!["c2".into()], ..open("bot") });
+    let event = ChatEvent { thread: Some("t1".into()), ..said("c1", "hello", "m1") };
+    let received = receive(&mut world, event);
+    let Received::Turn { conversation, .. } = received else { panic!("{received:?}") };
+    let by = SendBy::Tool { by: agent, turn: turn(&received).2 };
+    let chat = |chat: &str, thread: Option<&str>| SendTo::Chat {
+        instance: "bot".into(),
+        chat: Some(chat.into()),
+        thread: thread.map(Into::into),
+    };
+    for (to, thread, token) in [
+        (SendTo::Conversation(conversation), Some("t1"), Some("token-m1")),
+        (chat("c1", Some("t2")), Some("t2"), Some("token-m1")),
+        (chat("c2", None), None, None),
+    ] {
+        world.ask(SendToChat { to, ..to_nowhere(by) }).unwrap();
+        let (job, order) = orders(&mut world).remove(0);
+        assert_eq!((order.thread.as_deref(), order.reply_token.as_deref()), (thread, token));
+        report(&mut world, &job, SendState::Sent);
+    }
+    let operator = SendToChat { to: SendTo::Conversation(conversation), ..to_nowhere(SendBy::Operator) };
+    world.ask(operator).unwrap();
+    let (_, order) = orders(&mut world).remove(0);
+    assert_eq!((order.thread, order.reply_token), (None, None), "it answers no message");
+    whole(&mut world);
+}
+
+fn to_nowhere(by: SendBy) -> SendToChat {
+    to("", by, "hi")
+}
+
+#[test]
 fn what_cannot_be_sent_is_refused() {
     let (mut world, _) = world();
     let other = |text: &str, content: Option<&str>| {

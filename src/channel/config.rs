@@ -112,7 +112,7 @@ table! {
     #[check(Self::note_directory)]
     pub struct ChannelsConfig {
         /// Other daemons keep files that messages bring in this directory. Has no effect: they are kept as uploads.
-        file_download_dir: Box<str> => text(any_text).example("downloads").without_effect(),
+        file_download_dir: Box<str> => text(any_text).without_effect(),
         /// Maximum bytes of a file that a message brings.
         file_download_max_bytes: u64 = 50 << 20 => integer(0..=1 << 30).writable(),
         /// Maximum bytes of a file of the workspace that agents send; never more than 16 MiB.
@@ -125,7 +125,7 @@ table! {
 impl ChannelsConfig {
     fn note_directory(&self, reader: &mut Reader<'_, '_>) {
         if !self.file_download_dir.is_empty() {
-            let message = "has no effect: files that messages bring are kept as uploads";
+            let message = "file_download_dir has no effect: files that messages bring are kept as uploads";
             reader.warning("file_download_dir", message.to_owned());
         }
     }

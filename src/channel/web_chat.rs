@@ -50,7 +50,7 @@ table! {
         position: Box<str> = "right".into() => one_of(positions).example("left").protected(),
         /// Messages per minute that one visitor may send.
         rate_limit_per_visitor: u32 = 10 => integer(1..=60).example("5").protected(),
-        /// Messages, and new visitors, per minute of one address; and the chats that it may have open at once.
+        /// Messages, and new visitors, per minute of one address.
         rate_limit_per_address: u32 = 60 => integer(1..=10_000).example("30").protected(),
         /// Messages per minute of all visitors.
         rate_limit_per_minute: u32 = 300 => integer(1..=100_000).example("100").protected(),

@@ -34,13 +34,13 @@ fn a_reload_says_what_changed_and_what_waits() {
     let nothing =
         json!({ "status": "unchanged", "changed": [], "applied": [], "restart_required": [], "warnings": [] });
     assert_eq!(reload(&daemon), nothing);
-    rewrite(&daemon, "log_level = \"debug\"\n[world]\ntick_hz = 30\n[terminal]\nx = 1\n");
+    rewrite(&daemon, "log_level = \"debug\"\n[world]\ntick_hz = 30\n[compaction]\nx = 1\n");
     let done = reload(&daemon);
     assert_eq!((&done["status"], &done["changed"]), (&json!("reloaded"), &json!(["log_level", "world.tick_hz"])));
     assert_eq!((&done["applied"], &done["restart_required"]), (&json!(["log_level"]), &json!(["world.tick_hz"])));
-    assert_eq!(done["warnings"], json!(["line 5: table [terminal] has no effect in this release"]));
+    assert_eq!(done["warnings"], json!(["line 5: table [compaction] has no effect in this release"]));
     let warnings = daemon.get("/api/health/detail").expect(200)["config_warnings"].to_string();
-    assert!(warnings.contains("[terminal]") && warnings.contains("world.tick_hz"), "{warnings}");
+    assert!(warnings.contains("[compaction]") && warnings.contains("world.tick_hz"), "{warnings}");
     let again = reload(&daemon);
     assert_eq!((&again["status"], &again["restart_required"]), (&json!("unchanged"), &json!(["world.tick_hz"])));
     rewrite(&daemon, "");

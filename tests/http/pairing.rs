@@ -11,7 +11,8 @@ use crate::support::http::{Client, Reply};
 use crate::support::model_server::{ModelServer, Reply as Answer};
 use crate::support::until;
 
-const KEY: &str = "the-key-of-the-configuration";
+/// Long enough that it is looked for on routes that ask for none, too.
+const KEY: &str = "the-long-key-of-the-configuration-itself";
 
 fn daemon_with(pairing: &str, more: &str, environment: &[(&str, &str)]) -> Daemon {
     let config =

@@ -52,9 +52,13 @@ def case_automation(stage):
         page.get_by_role("button", name="Launch the shop", exact=True).click()
         expect(dialog(page)).to_be_visible()
 
+    def editor(page):
+        page.get_by_role("button", name="New workflow", exact=True).first.click()
+        expect(page.get_by_role("complementary", name="Step")).to_be_visible()
+
     stage.shoot_all("form-schedule", "#/automation", press("New schedule"))
     stage.shoot_all("form-trigger", "#/automation/triggers", press("New trigger"))
-    stage.shoot_all("form-workflow", "#/automation/workflows", press("New workflow"))
+    stage.shoot_all("form-workflow", "#/automation/workflows", editor)
     stage.shoot_all("workflow-run", "#/automation/workflows", run)
     stage.shoot_all("workflow-step", "#/automation/workflows", step)
     stage.shoot_all("form-goal", "#/automation/goals", goals)

@@ -156,11 +156,7 @@ fn check(messages: &[ChatMessage]) -> Result<(), String> {
                 Block::ToolCall(call) => {
                     open.insert(&call.id);
                 }
-                Block::ToolResult { call_id, .. } if message.role == Role::Tool => {
-                    if !open.remove(call_id.as_str()) {
-                        return Err(broken());
-                    }
-                }
+                Block::ToolResult { call_id, .. } if message.role == Role::Tool && open.remove(call_id.as_str()) => {}
                 Block::ToolResult { .. } => return Err(broken()),
                 Block::Text { .. } if message.role == Role::Tool => return Err(broken()),
                 _ => {}

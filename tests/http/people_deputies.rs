@@ -211,7 +211,7 @@ fn what_an_admin_changes_is_on_the_trail_under_their_key() {
     let by_ops: Vec<_> = entries.iter().filter(|entry| text(&entry["actor"]).contains(&key)).collect();
     for kind in ["alias", "provider_key"] {
         let of_kind = |entry: &&Value| text(&entry["event_type"]).contains(kind);
-        assert!(by_ops.iter().any(|entry| of_kind(entry)), "{kind}: {trail}");
+        assert!(by_ops.iter().any(of_kind), "{kind}: {trail}");
     }
     let made_at = entries.iter().position(|entry| entry["event_type"] == "key_created").expect("the key");
     for (at, entry) in entries.iter().enumerate().filter(|(at, _)| *at < made_at) {

@@ -55,7 +55,7 @@ fn taken(world: &TestWorld, agent: AgentId) -> (u64, u64) {
     let logs: Vec<LogId> =
         ids.map(|id| inside.get::<Session>(index::session(inside, id).unwrap()).unwrap().log).collect();
     let of = |log: &LogId| {
-        let prefixes: Vec<Vec<u8>> = log_prefixes(*log).map(|prefix| prefix.to_vec()).into_iter().collect();
+        let prefixes: Vec<Vec<u8>> = log_prefixes(*log).map(|prefix| prefix.to_vec()).collect();
         let rows =
             world.store.iter().filter(move |((_, key), _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
         rows.map(|((_, key), value)| ((key.len() + value.len()) as u64).next_multiple_of(STORED_UNIT)).sum::<u64>()

@@ -659,6 +659,8 @@ export interface RecalledShape {
   id: string;
   /** How the entries were ranked: `lexical` (by words) or `hybrid` (by words and vectors). */
   mode: string;
+  /** The plugin that brought it; absent for an entry of the memory. */
+  plugin?: string;
   /** How well it matched the message; comparable within one turn only. */
   score: number;
   /** Untrusted content that it was made from, such as `web`. The turn counts as having read it. */

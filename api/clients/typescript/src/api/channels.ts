@@ -434,7 +434,7 @@ export interface RegistryText {
 }
 
 /** The configuration was read again. */
-export interface Reloaded2 {
+export interface Reloaded3 {
   /** Channels whose adapter was started or restarted. */
   started: string[];
   /** `reloaded` */
@@ -446,7 +446,7 @@ export interface Reloaded2 {
 }
 
 /** A channel was removed. */
-export interface Removed9 {
+export interface Removed10 {
   /** The channel. */
   name: string;
   /** `removed` */
@@ -520,7 +520,7 @@ export interface SessionItem {
 }
 
 /** A test message. */
-export interface TestBody {
+export interface TestBody2 {
   /** The same as `recipient`. */
   channel_id?: string | null;
   /** Text, at most 4 KiB. Default: a sentence that says that it is a test. */
@@ -583,12 +583,12 @@ export class ChannelsApi {
   }
 
   /** Read the configuration of channels again (`POST /api/channels/reload`). */
-  reload(options?: Options): Promise<Reloaded2> {
+  reload(options?: Options): Promise<Reloaded3> {
     return this.calls.json("POST", "/api/channels/reload", {}, options);
   }
 
   /** Remove a channel (`DELETE /api/channels/sidecar/{name}`). */
-  deleteAdapter(name: string, options?: Options): Promise<Removed9> {
+  deleteAdapter(name: string, options?: Options): Promise<Removed10> {
     return this.calls.json("DELETE", `/api/channels/sidecar/${encodeURIComponent(name)}`, {}, options);
   }
 
@@ -603,7 +603,7 @@ export class ChannelsApi {
   }
 
   /** Remove a channel (`DELETE /api/channels/{name}/configure`). */
-  delete(name: string, options?: Options): Promise<Removed9> {
+  delete(name: string, options?: Options): Promise<Removed10> {
     return this.calls.json("DELETE", `/api/channels/${encodeURIComponent(name)}/configure`, {}, options);
   }
 
@@ -653,7 +653,7 @@ export class ChannelsApi {
   }
 
   /** Send a test message (`POST /api/channels/{name}/test`). */
-  test(name: string, body: TestBody = {}, options?: Options): Promise<Tested2> {
+  test(name: string, body: TestBody2 = {}, options?: Options): Promise<Tested2> {
     return this.calls.json("POST", `/api/channels/${encodeURIComponent(name)}/test`, { body }, options);
   }
 }

@@ -99,7 +99,7 @@ export interface ExtensionsListQuery {
 }
 
 /** An extension to install: `name` or `source`. */
-export interface InstallBody4 {
+export interface InstallBody5 {
   /** Values of the variables that it needs, kept in the vault. Never returned. */
   credentials?: Record<string, string>;
   /** Entry of the MCP catalog. */
@@ -112,7 +112,7 @@ export interface InstallBody4 {
 }
 
 /** An extension was installed. */
-export interface Installed2 {
+export interface Installed3 {
   /** Whether its server is connected. */
   connected: boolean;
   /** Why it is not connected; null if it is, or if it is still connecting. */
@@ -147,7 +147,7 @@ export class ExtensionsApi {
   }
 
   /** Install an extension (`POST /api/extensions/install`). */
-  install(body: InstallBody4 = {}, options?: Options): Promise<Installed2> {
+  install(body: InstallBody5 = {}, options?: Options): Promise<Installed3> {
     return this.calls.json("POST", "/api/extensions/install", { body }, options);
   }
 

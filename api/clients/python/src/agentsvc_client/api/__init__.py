@@ -32,7 +32,9 @@ from .memory import AsyncMemoryApi, MemoryApi
 from .migration import AsyncMigrationApi, MigrationApi
 from .models import AsyncModelsApi, ModelsApi
 from .network import AsyncNetworkApi, NetworkApi
+from .pairing import AsyncPairingApi, PairingApi
 from .peers import AsyncPeersApi, PeersApi
+from .plugins import AsyncPluginsApi, PluginsApi
 from .prompts import AsyncPromptsApi, PromptsApi
 from .providers import AsyncProvidersApi, ProvidersApi
 from .schedules import AsyncSchedulesApi, SchedulesApi
@@ -41,6 +43,7 @@ from .skills import AsyncSkillsApi, SkillsApi
 from .system import AsyncSystemApi, SystemApi
 from .tasks import AsyncTasksApi, TasksApi
 from .templates import AsyncTemplatesApi, TemplatesApi
+from .terminal import AsyncTerminalApi, TerminalApi
 from .tools import AsyncToolsApi, ToolsApi
 from .triggers import AsyncTriggersApi, TriggersApi
 from .usage import AsyncUsageApi, UsageApi
@@ -82,7 +85,9 @@ class Groups:
         self.migration = MigrationApi(calls)
         self.models = ModelsApi(calls)
         self.network = NetworkApi(calls)
+        self.pairing = PairingApi(calls)
         self.peers = PeersApi(calls)
+        self.plugins = PluginsApi(calls)
         self.prompts = PromptsApi(calls)
         self.providers = ProvidersApi(calls)
         self.schedules = SchedulesApi(calls)
@@ -91,6 +96,7 @@ class Groups:
         self.system = SystemApi(calls)
         self.tasks = TasksApi(calls)
         self.templates = TemplatesApi(calls)
+        self.terminal = TerminalApi(calls)
         self.tools = ToolsApi(calls)
         self.triggers = TriggersApi(calls)
         self.usage = UsageApi(calls)
@@ -130,7 +136,9 @@ class AsyncGroups:
         self.migration = AsyncMigrationApi(calls)
         self.models = AsyncModelsApi(calls)
         self.network = AsyncNetworkApi(calls)
+        self.pairing = AsyncPairingApi(calls)
         self.peers = AsyncPeersApi(calls)
+        self.plugins = AsyncPluginsApi(calls)
         self.prompts = AsyncPromptsApi(calls)
         self.providers = AsyncProvidersApi(calls)
         self.schedules = AsyncSchedulesApi(calls)
@@ -139,6 +147,7 @@ class AsyncGroups:
         self.system = AsyncSystemApi(calls)
         self.tasks = AsyncTasksApi(calls)
         self.templates = AsyncTemplatesApi(calls)
+        self.terminal = AsyncTerminalApi(calls)
         self.tools = AsyncToolsApi(calls)
         self.triggers = AsyncTriggersApi(calls)
         self.usage = AsyncUsageApi(calls)

@@ -736,6 +736,8 @@ class RecalledShape(TypedDict):
     id: str
     mode: str
     """How the entries were ranked: `lexical` (by words) or `hybrid` (by words and vectors)."""
+    plugin: NotRequired[str]
+    """The plugin that brought it; absent for an entry of the memory."""
     score: float
     """How well it matched the message; comparable within one turn only."""
     taint: NotRequired[List[str]]

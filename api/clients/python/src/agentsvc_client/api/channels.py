@@ -448,7 +448,7 @@ class RegistryText(TypedDict):
     """Its name for people."""
 
 
-class Reloaded2(TypedDict):
+class Reloaded3(TypedDict):
     """The configuration was read again."""
 
     started: List[str]
@@ -461,7 +461,7 @@ class Reloaded2(TypedDict):
     """Number of channels."""
 
 
-class Removed9(TypedDict):
+class Removed10(TypedDict):
     """A channel was removed."""
 
     name: str
@@ -536,7 +536,7 @@ class SessionItem(TypedDict):
     session_id: str
 
 
-class TestBody(TypedDict):
+class TestBody2(TypedDict):
     """A test message."""
 
     channel_id: NotRequired[str | None]
@@ -594,11 +594,11 @@ class ChannelsApi:
         """Get a platform and the values of a new channel (`GET /api/channels/registry/{name}`)."""
         return self._calls.json("GET", f"/api/channels/registry/{quote(name)}")
 
-    def reload(self) -> Reloaded2:
+    def reload(self) -> Reloaded3:
         """Read the configuration of channels again (`POST /api/channels/reload`)."""
         return self._calls.json("POST", "/api/channels/reload")
 
-    def delete_adapter(self, name: str, /) -> Removed9:
+    def delete_adapter(self, name: str, /) -> Removed10:
         """Remove a channel (`DELETE /api/channels/sidecar/{name}`)."""
         return self._calls.json("DELETE", f"/api/channels/sidecar/{quote(name)}")
 
@@ -610,7 +610,7 @@ class ChannelsApi:
         """Get a channel with its values and its state (`GET /api/channels/{name}`)."""
         return self._calls.json("GET", f"/api/channels/{quote(name)}")
 
-    def delete(self, name: str, /) -> Removed9:
+    def delete(self, name: str, /) -> Removed10:
         """Remove a channel (`DELETE /api/channels/{name}/configure`)."""
         return self._calls.json("DELETE", f"/api/channels/{quote(name)}/configure")
 
@@ -650,7 +650,7 @@ class ChannelsApi:
         """As `list_sends`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages(f"/api/channels/{quote(name)}/sends", "sends", query)
 
-    def test(self, name: str, /, **body: Unpack[TestBody]) -> Tested2:
+    def test(self, name: str, /, **body: Unpack[TestBody2]) -> Tested2:
         """Send a test message (`POST /api/channels/{name}/test`)."""
         return self._calls.json("POST", f"/api/channels/{quote(name)}/test", body=body)
 
@@ -691,11 +691,11 @@ class AsyncChannelsApi:
         """Get a platform and the values of a new channel (`GET /api/channels/registry/{name}`)."""
         return await self._calls.json("GET", f"/api/channels/registry/{quote(name)}")
 
-    async def reload(self) -> Reloaded2:
+    async def reload(self) -> Reloaded3:
         """Read the configuration of channels again (`POST /api/channels/reload`)."""
         return await self._calls.json("POST", "/api/channels/reload")
 
-    async def delete_adapter(self, name: str, /) -> Removed9:
+    async def delete_adapter(self, name: str, /) -> Removed10:
         """Remove a channel (`DELETE /api/channels/sidecar/{name}`)."""
         return await self._calls.json("DELETE", f"/api/channels/sidecar/{quote(name)}")
 
@@ -707,7 +707,7 @@ class AsyncChannelsApi:
         """Get a channel with its values and its state (`GET /api/channels/{name}`)."""
         return await self._calls.json("GET", f"/api/channels/{quote(name)}")
 
-    async def delete(self, name: str, /) -> Removed9:
+    async def delete(self, name: str, /) -> Removed10:
         """Remove a channel (`DELETE /api/channels/{name}/configure`)."""
         return await self._calls.json("DELETE", f"/api/channels/{quote(name)}/configure")
 
@@ -747,6 +747,6 @@ class AsyncChannelsApi:
         """As `list_sends`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages(f"/api/channels/{quote(name)}/sends", "sends", query)
 
-    async def test(self, name: str, /, **body: Unpack[TestBody]) -> Tested2:
+    async def test(self, name: str, /, **body: Unpack[TestBody2]) -> Tested2:
         """Send a test message (`POST /api/channels/{name}/test`)."""
         return await self._calls.json("POST", f"/api/channels/{quote(name)}/test", body=body)

@@ -106,7 +106,7 @@ class ExtensionsListQuery(TypedDict):
     """Whether those that can be installed are listed, too. Default: false."""
 
 
-class InstallBody4(TypedDict):
+class InstallBody5(TypedDict):
     """An extension to install: `name` or `source`."""
 
     credentials: NotRequired[Dict[str, str]]
@@ -118,7 +118,7 @@ class InstallBody4(TypedDict):
     of the catalog is taken as `name`."""
 
 
-class Installed2(TypedDict):
+class Installed3(TypedDict):
     """An extension was installed."""
 
     connected: bool
@@ -156,7 +156,7 @@ class ExtensionsApi:
         """List extensions (`GET /api/extensions`)."""
         return self._calls.json("GET", "/api/extensions", query=query)
 
-    def install(self, **body: Unpack[InstallBody4]) -> Installed2:
+    def install(self, **body: Unpack[InstallBody5]) -> Installed3:
         """Install an extension (`POST /api/extensions/install`)."""
         return self._calls.json("POST", "/api/extensions/install", body=body)
 
@@ -177,7 +177,7 @@ class AsyncExtensionsApi:
         """List extensions (`GET /api/extensions`)."""
         return await self._calls.json("GET", "/api/extensions", query=query)
 
-    async def install(self, **body: Unpack[InstallBody4]) -> Installed2:
+    async def install(self, **body: Unpack[InstallBody5]) -> Installed3:
         """Install an extension (`POST /api/extensions/install`)."""
         return await self._calls.json("POST", "/api/extensions/install", body=body)
 

@@ -40,7 +40,7 @@ pub(crate) trait Listed: Shown<View: View<Filter: Clone>> {
 }
 
 /// The shape of a list.
-struct ListOf<S>(PhantomData<S>);
+pub(crate) struct ListOf<S>(PhantomData<S>);
 
 impl<S: Listed> JsonSchema for ListOf<S> {
     fn schema_name() -> Cow<'static, str> {

@@ -71,7 +71,8 @@ pub(super) const ROUTES: &[Route] = &[
             OFF,
             Reply::error(429, "too many notifications wait"),
         ]),
-    crud::list::<DeviceItem>("/api/pairing/devices", "List paired devices"),
+    crud::list::<DeviceItem>("/api/pairing/devices", "List paired devices")
+        .replies(const { &[Reply::json::<crud::ListOf<DeviceItem>>(200, "the list"), OFF] }),
     Route::delete("/api/pairing/devices/{id}", "Remove a paired device and revoke its key", |call| {
         Box::pin(remove(call))
     })

@@ -4,7 +4,7 @@ import re
 
 # Protocols of their own, for which there are other clients; and routes that only web pages use.
 LEFT_OUT = re.compile(
-    r"/api/(mcp|mcp/servers/\{id\}/auth/callback|agents/\{id\}/ws|openapi\.json|web-chat/.*"
+    r"/api/(mcp|mcp/servers/\{id\}/auth/callback|agents/\{id\}/ws|terminal/ws|openapi\.json|web-chat/.*"
     r"|auth/(callback|login.*|dashboard.*))$"
 )
 

@@ -49,6 +49,24 @@ export interface EventBody {
   payload?: unknown;
 }
 
+/** The state of terminals. */
+export interface Health {
+  /** Whether clients on other machines can open them. */
+  allow_remote: boolean;
+  /** Whether they are on. */
+  enabled: boolean;
+  /** Terminals that can be open at once. */
+  max_windows: number;
+  /** Whether terminals can be opened from here. */
+  ok: boolean;
+  /** The operating system. */
+  os: string;
+  /** Terminals that are open. */
+  sessions: number;
+  /** Always false: a terminal is not kept when its client goes. */
+  tmux: boolean;
+}
+
 /** Public health. */
 export interface HealthBody {
   panic_count: number;
@@ -396,6 +414,11 @@ export class SystemApi {
   /** Get the status of the daemon and its agents (`GET /api/status`). */
   getStatus(query: SystemGetStatusQuery = {}, options?: Options): Promise<StatusBody> {
     return this.calls.json("GET", "/api/status", { query }, options);
+  }
+
+  /** Get whether terminals can be opened (`GET /api/terminal/health`). */
+  getTerminalHealth(options?: Options): Promise<Health> {
+    return this.calls.json("GET", "/api/terminal/health", {}, options);
   }
 
   /** Get an uploaded file (`GET /api/uploads/{file_id}`). */

@@ -43,7 +43,6 @@ from .skills import AsyncSkillsApi, SkillsApi
 from .system import AsyncSystemApi, SystemApi
 from .tasks import AsyncTasksApi, TasksApi
 from .templates import AsyncTemplatesApi, TemplatesApi
-from .terminal import AsyncTerminalApi, TerminalApi
 from .tools import AsyncToolsApi, ToolsApi
 from .triggers import AsyncTriggersApi, TriggersApi
 from .usage import AsyncUsageApi, UsageApi
@@ -96,7 +95,6 @@ class Groups:
         self.system = SystemApi(calls)
         self.tasks = TasksApi(calls)
         self.templates = TemplatesApi(calls)
-        self.terminal = TerminalApi(calls)
         self.tools = ToolsApi(calls)
         self.triggers = TriggersApi(calls)
         self.usage = UsageApi(calls)
@@ -147,7 +145,6 @@ class AsyncGroups:
         self.system = AsyncSystemApi(calls)
         self.tasks = AsyncTasksApi(calls)
         self.templates = AsyncTemplatesApi(calls)
-        self.terminal = AsyncTerminalApi(calls)
         self.tools = AsyncToolsApi(calls)
         self.triggers = AsyncTriggersApi(calls)
         self.usage = AsyncUsageApi(calls)

@@ -60,6 +60,25 @@ class EventBody(TypedDict):
     """Any JSON, at most 16 KiB in compact form."""
 
 
+class Health(TypedDict):
+    """The state of terminals."""
+
+    allow_remote: bool
+    """Whether clients on other machines can open them."""
+    enabled: bool
+    """Whether they are on."""
+    max_windows: int
+    """Terminals that can be open at once."""
+    ok: bool
+    """Whether terminals can be opened from here."""
+    os: str
+    """The operating system."""
+    sessions: int
+    """Terminals that are open."""
+    tmux: bool
+    """Always false: a terminal is not kept when its client goes."""
+
+
 class HealthBody(TypedDict):
     """Public health."""
 
@@ -402,6 +421,10 @@ class SystemApi:
         """Get the status of the daemon and its agents (`GET /api/status`)."""
         return self._calls.json("GET", "/api/status", query=query)
 
+    def get_terminal_health(self) -> Health:
+        """Get whether terminals can be opened (`GET /api/terminal/health`)."""
+        return self._calls.json("GET", "/api/terminal/health")
+
     def get_upload(self, file_id: str, /) -> bytes:
         """Get an uploaded file (`GET /api/uploads/{file_id}`)."""
         return self._calls.content("GET", f"/api/uploads/{quote(file_id)}")
@@ -482,6 +505,10 @@ class AsyncSystemApi:
     async def get_status(self, **query: Unpack[SystemGetStatusQuery]) -> StatusBody:
         """Get the status of the daemon and its agents (`GET /api/status`)."""
         return await self._calls.json("GET", "/api/status", query=query)
+
+    async def get_terminal_health(self) -> Health:
+        """Get whether terminals can be opened (`GET /api/terminal/health`)."""
+        return await self._calls.json("GET", "/api/terminal/health")
 
     async def get_upload(self, file_id: str, /) -> bytes:
         """Get an uploaded file (`GET /api/uploads/{file_id}`)."""

@@ -640,6 +640,7 @@ from .system import (
     ApiVersion as ApiVersion,
     ConfigInitialized as ConfigInitialized,
     EventBody as EventBody,
+    Health as Health,
     HealthBody as HealthBody,
     HealthDetailBody as HealthDetailBody,
     InboxStatus as InboxStatus,
@@ -685,7 +686,6 @@ from .templates import (
     TemplateRow as TemplateRow,
     TemplatesGetTomlQuery as TemplatesGetTomlQuery,
 )
-from .terminal import Health as Health, TerminalGetWsQuery as TerminalGetWsQuery
 from .tools import (
     InvokeShape as InvokeShape,
     ProfileDetail as ProfileDetail,

@@ -33,7 +33,7 @@ table! {
         push_provider: PushProvider => choice(PushProvider::WORDS).protected(),
         /// Server of ntfy. Private hosts must be in `[web.fetch] ssrf_allowed_hosts`.
         ntfy_url: Box<str> = "https://ntfy.sh".into() => text(base_url).protected(),
-        /// Topic of ntfy that the devices subscribe to. On a public server, whoever knows it can read along.
+        /// Topic of ntfy that the devices subscribe to. On a public server, anyone who knows it can read the notifications.
         ntfy_topic: Option<Box<str>> => text(topic).example("agents-1f2e3d4c5b6a").protected(),
         /// Environment variable that has an access token for ntfy. Default: none is sent.
         ntfy_token_env: Option<Box<str>> => text(token_variable).example("NTFY_TOKEN").protected(),

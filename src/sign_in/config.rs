@@ -49,7 +49,7 @@ table! {
         default_role: Role = Role::User => choice(Role::WORDS).protected(),
         /// Seconds that a session lasts, 60 to 2592000.
         session_ttl_secs: u64 = 86_400 => integer(60..=2_592_000).protected(),
-        /// Refuse accounts whose mail address the provider has not verified. Without it, whoever can choose an address at the
+        /// Refuse accounts whose mail address the provider has not verified. Without it, anyone who can choose an address at the
         /// provider can sign in as its user.
         require_email_verified: bool = true => flag().protected(),
         /// More identity providers, a list, `[[external_auth.providers]]`, of tables with `name`.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo test -p agentsvc-systems --test simulation                                         200 seeds
-//! cargo test --workspace --test simulation -- --seeds 1000                         what the CI does
+//! cargo test --workspace --test simulation -- --seeds 2000                         what the CI does
 //! cargo test -p agentsvc-systems --test simulation -- --seed 17 --trace                    one, with all that happens
 //! cargo test -p agentsvc-systems --test simulation -- --steps 500 --first 5000             longer runs of other seeds
 //! ```

@@ -47,7 +47,7 @@ pub(super) const ROUTES: &[Route] = &[
         .body::<RequestBody>()
         .replies(&[
             Reply::json::<PairingCode>(200, "the code"),
-            Reply::error(403, "no device may do more than whoever asks for its code"),
+            Reply::error(403, "a device may not do more than the user who asks for its code"),
             OFF,
             Reply::error(429, "too many codes are open, or the limit of devices is reached"),
         ]),

@@ -150,7 +150,15 @@ pub(super) fn json_of(target: &Target, body: &[u8]) -> Result<Value, Failed> {
         // The message of the parser could repeat texts of the answer.
         protocol(target, &format!("it is not JSON (line {}, column {})", error.line(), error.column()))
     })?;
-    match ["error", "errors", "detail"].iter().find_map(|name| value.get(name).filter(|error| !error.is_null())) {
+    // Some say with each answer that there were no errors.
+    let says_something = |error: &&Value| match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    match ["error", "errors", "detail"].iter().find_map(|name| value.get(name).filter(says_something)) {
         Some(error) => Err(in_answer(target, error)),
         None => Ok(value),
     }

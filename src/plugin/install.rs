@@ -18,7 +18,7 @@ use super::plugin::now;
 use super::runtime::Runtime;
 use super::scaffold;
 use super::service::Service;
-use super::signature::compare;
+use super::signature::{self, compare, covers};
 use crate::skill_scan::{ScanError, scan_folder};
 use crate::skill_source::RegistryPlace;
 use crate::skill_source::folders::{FolderError, Put, check_name};
@@ -73,7 +73,8 @@ impl Service {
         upgrade: Option<String>,
     ) -> Result<Box<dyn PreparedPlugin>, Error> {
         let invalid = |why: String| Error::of(PLUGIN_INVALID, why);
-        let manifest = text_of(&staging.path()).and_then(|text| parse(&text)).map_err(invalid)?;
+        let text = text_of(&staging.path()).map_err(invalid)?;
+        let manifest = parse(&text).map_err(invalid)?;
         let name = manifest.name.clone();
         if upgrade.as_ref().is_some_and(|wanted| *wanted != name) {
             return Err(invalid(format!("name: the source holds the plugin {name:?}")));
@@ -86,6 +87,14 @@ impl Service {
         let files = staging.files().map_err(|error| of_folder(error, &name))?;
         compare(&files, &manifest.integrity, false)
             .map_err(|message| SourceError::Checksum { message, of_hub: false })?;
+        let is_signed = self.library.check_signature(&staging.path(), text.as_bytes()).map_err(invalid)?;
+        if is_signed {
+            covers(&files, &manifest.integrity).map_err(invalid)?;
+        } else if upgrade.is_some()
+            && self.library.present().plugins.get(&name).is_some_and(|present| present.is_signed)
+        {
+            return Err(invalid(format!("{}: the plugin is signed, and its new version is not", signature::FILE)));
+        }
         warnings.extend(scanned(&staging)?);
         warnings.extend(manifest.warnings.iter().cloned());
         let put = match upgrade {

@@ -182,6 +182,9 @@ impl Library {
             }
         }
         let is_signed = self.check_signature(&folder, text.as_bytes())?;
+        if is_signed {
+            signature::covers(&files(&folder).map_err(|error| error.to_string())?, &manifest.integrity)?;
+        }
         for depends in &manifest.depends {
             if !self.folders.path(depends).join(manifest::FILE).is_file() {
                 manifest.warnings.push(format!("plugin_depends: {depends:?} is not installed"));
@@ -201,7 +204,7 @@ impl Library {
     }
 
     /// Checks the signature, if there is one.
-    fn check_signature(&self, folder: &Path, manifest: &[u8]) -> Result<bool, String> {
+    pub(super) fn check_signature(&self, folder: &Path, manifest: &[u8]) -> Result<bool, String> {
         let found = disk::there(disk::read_small_text(&folder.join(signature::FILE)));
         let Some(text) = found.map_err(|error| format!("{}: {error}", signature::FILE))? else { return Ok(false) };
         let mut keys: Vec<Vec<u8>> =

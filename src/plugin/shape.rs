@@ -100,7 +100,10 @@ pub(super) fn env(around: &Arc<Around>, plugin: &Plugin) -> PluginEnv {
     let secrets = plugin.manifest.rules.allowed_secrets.iter();
     let allowed_secrets = secrets.map(|name| (name.clone(), is_allowed(name))).collect();
     let env_schema = expected.collect();
-    let env = set.into_iter().map(|(name, value)| {
+    // As written, but for its home: what other variables of the daemon hold is not shown to clients that may only read.
+    let home = plugin.home.to_string_lossy();
+    let written = plugin.manifest.env.iter().map(|(name, text)| (name.clone(), text.replace("${HOME}", &home)));
+    let env = written.map(|(name, value)| {
         let upper = name.to_ascii_uppercase();
         let is_secret = SECRET.iter().any(|part| upper.contains(part));
         (name, if is_secret { "***".to_owned() } else { value })

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
+use super::manifest;
 use crate::kernel::vault::Vault;
 use crate::skill_source::staging::FileSum;
 
@@ -99,6 +100,17 @@ pub(super) fn compare(files: &[FileSum], sums: &BTreeMap<String, String>, is_who
     other.map_or(Ok(()), |path| Err(format!("integrity: {path} was added")))
 }
 
+/// A signature is of the manifest and, by its sums, of all other files.
+///
+/// # Errors
+/// A sentence that names a file that has no sum, or another one.
+pub(super) fn covers(files: &[FileSum], sums: &BTreeMap<String, String>) -> Result<(), String> {
+    let others: Vec<_> =
+        files.iter().filter(|file| file.path != manifest::FILE && file.path != FILE).cloned().collect();
+    let plain = |(path, sum): (&String, &String)| (path.strip_prefix("./").unwrap_or(path).to_owned(), sum.clone());
+    compare(&others, &sums.iter().map(plain).collect(), true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +137,8 @@ mod tests {
         assert!(compare(&files, &sums(&[("a.py", "2")]), false).unwrap_err().contains("a.py has changed"));
         assert!(compare(&files, &sums(&[("c.py", "2")]), false).unwrap_err().contains("c.py is missing"));
         assert!(compare(&files, &sums(&[("a.py", "1")]), true).unwrap_err().contains("b.py was added"));
+        let signed = [files.to_vec(), vec![file(FILE, "3"), file(manifest::FILE, "4")]].concat();
+        assert_eq!(covers(&signed, &sums(&[("./a.py", "1"), ("b.py", "2")])), Ok(()));
+        assert!(covers(&signed, &sums(&[("a.py", "1")])).unwrap_err().contains("b.py was added"));
     }
 }

@@ -146,18 +146,18 @@ impl Uploads {
     /// Removes an upload; one that is not there is no error.
     pub(crate) fn remove(&self, id: FileId) -> Result<(), FilesError> {
         let holder = self.room.holder(id);
-        // The record first: what has none is no upload any more.
-        let mut removed = 0;
-        for path in [self.room.record(id), self.room.content(id)] {
-            let size = fs::metadata(&path).map_or(0, |found| found.len());
-            match fs::remove_file(&path) {
-                Ok(()) => removed = size,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => removed = 0,
-                Err(error) => return Err(failed("remove an upload")(error)),
-            }
+        let bytes = fs::metadata(self.room.content(id)).map_or(0, |found| found.len());
+        // The record first: what has none is no upload any more, and takes no room of anyone. Only one of several that remove it
+        // at once gives the room back.
+        match fs::remove_file(self.room.record(id)) {
+            Ok(()) => self.room.used.lock().give_back(holder, bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("remove an upload")(error)),
         }
-        self.room.used.lock().give_back(holder, removed);
-        Ok(())
+        match fs::remove_file(self.room.content(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove an upload")(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Counts the bytes of what is there; those on their way in are counted when they have come.

@@ -140,7 +140,12 @@ fn a_template_of_every_runtime_passes_the_lint_and_runs_where_its_launcher_is() 
 #[test]
 fn the_registry_the_doctor_and_the_environment_are_shown() {
     let registry = tempfile::tempdir().expect("a directory");
-    plugin(registry.path(), "fact", "[env]\nFACT_KEY = \"secret\"\nFACT_DIR = \"${HOME}/x\"", &[("ingest", INGEST)]);
+    plugin(
+        registry.path(),
+        "fact",
+        "[env]\nFACT_KEY = \"secret\"\nFACT_DIR = \"${HOME}/x\"\nFACT_OF = \"${AGENTSVC_HOME}\"",
+        &[("ingest", INGEST)],
+    );
     fs::create_dir_all(registry.path().join("skills")).expect("the test can prepare its files");
     let daemon = Daemon::with(&format!("[registry]\nurl = {:?}\n", registry.path()));
     let registries = daemon.get("/api/plugins/registries").expect(200);
@@ -151,6 +156,7 @@ fn the_registry_the_doctor_and_the_environment_are_shown() {
     let env = daemon.get("/api/plugins/fact/env").expect(200);
     assert_eq!(env["env"]["FACT_KEY"], "***", "{env}");
     assert!(text(&env["env"]["FACT_DIR"]).ends_with("/home/x"), "{env}");
+    assert_eq!(env["env"]["FACT_OF"], "${AGENTSVC_HOME}", "{env}");
     let doctor = daemon.get("/api/plugins/doctor").expect(200);
     let runtimes = doctor["runtimes"].as_array().expect("a list");
     let python = runtimes.iter().find(|one| one["runtime"] == "python").expect("python");

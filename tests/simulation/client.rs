@@ -11,8 +11,8 @@ use agentsvc_systems::agent::{
 use agentsvc_systems::manifest;
 use agentsvc_systems::schedule::NewSchedule;
 use agentsvc_systems::session::{
-    BranchSession, CleanupSessions, ClearHistory, CreateSession, ImportSession, ImportedMessage, RemoveSession,
-    ResetSession, SetLabel, SwitchSession,
+    BranchSession, CleanupSessions, ClearHistory, CreateSession, GetSession, ImportSession, ImportedMessage,
+    RemoveSession, ResetSession, SetLabel, SwitchSession,
 };
 use uuid::Uuid;
 
@@ -203,8 +203,11 @@ fn histories(harness: &mut Harness, what: What) {
             harness.ask(ImportSession { agent, session, label: None, messages }, move |harness, _| {
                 harness.known.sessions.push((agent, session));
             });
-            harness.ask(BranchSession { session, label: None, messages: copied }, move |harness, branch| {
-                harness.known.sessions.push((agent, branch));
+            harness.ask(GetSession::ById(session), move |harness, original| {
+                let log = original.log;
+                harness.ask(BranchSession { session, log, label: None, messages: copied }, move |harness, branch| {
+                    harness.known.sessions.push((agent, branch));
+                });
             });
         }
     }

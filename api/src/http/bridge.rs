@@ -126,8 +126,7 @@ impl WorldQueue {
             number,
             waiting: AtomicUsize::new(0),
             gate: AtomicU8::new(gate),
-            // A world that takes another's place answers that it does: nobody waits for it.
-            opened: watch::Sender::new(gate != CLOSED),
+            opened: watch::Sender::new(false),
             world: OnceLock::new(),
         });
         let intake = Intake { arrivals, lane: Arc::clone(&state) };
@@ -138,6 +137,11 @@ impl WorldQueue {
 impl State {
     fn is_at(&self, gate: u8) -> bool {
         self.gate.load(Ordering::Acquire) == gate
+    }
+
+    /// Has it never taken commands?
+    fn is_new(&self) -> bool {
+        !*self.opened.borrow()
     }
 
     /// Are commands taken? Otherwise why not.
@@ -203,7 +207,8 @@ impl Bridge {
     /// Sends a command and waits for its reply.
     ///
     /// Refused with `Busy` (503 with `Retry-After`) while the world loads or is exchanged, when
-    /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
+    /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended. Over a way into one world only, a
+    /// command waits for a world that loads: what its first step lets out, as a tool call that goes on, may ask before clients may.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let lane = self.lane()?;
         let actor = if self.actor == Actor::Api { principal::actor() } else { self.actor };
@@ -220,6 +225,9 @@ impl Bridge {
             let _gone = sender.send(reply);
         });
         let (span, _permit) = (Span::current(), permit::current());
+        if self.bound.is_none() || !lane.is_new() {
+            lane.pass()?;
+        }
         submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
@@ -272,11 +280,12 @@ impl Bridge {
         let _or_not = tokio::time::timeout(time, self.opened()).await;
     }
 
-    /// Waits until the world has loaded. Ends at once for a world that has, or has ended since.
+    /// Waits until the world has loaded. Ends at once for a world that has, or has ended since, and for one that takes another's
+    /// place: that it does is the answer.
     pub async fn opened(&self) {
         let mut opened = {
             let lane = self.lane.read();
-            if lane.is_at(OPEN) {
+            if !lane.is_at(CLOSED) {
                 return;
             }
             lane.opened.subscribe()
@@ -307,7 +316,6 @@ impl Bridge {
 }
 
 fn submit(lane: &WorldQueue, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
-    lane.pass()?;
     if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);
         return Err(Refusal::busy("too many requests are waiting; try again later", 1).with_code(error_codes::BUSY));
@@ -405,6 +413,31 @@ mod tests {
         for asked in asked {
             assert_eq!(asked.await.unwrap().unwrap_err().kind, RefusalKind::Busy);
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_world_lets_out_may_ask_it_before_clients_may() {
+        let (bridge, intake) = bridge();
+        let tool = bridge.of_this_world();
+        let asked = tokio::spawn(async move { tool.ask(GetStats).await });
+        while intake.arrivals.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "loading");
+        drop(intake);
+        assert_eq!(asked.await.unwrap().unwrap_err().kind, RefusalKind::Busy, "it is told when the world never opens");
+        // A world that takes another's place does the same.
+        let next = bridge.next_world();
+        let tool = bridge.of_this_world();
+        let _asked = tokio::spawn(async move { tool.ask(GetStats).await });
+        while next.arrivals.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        next.open();
+        next.close();
+        let late = bridge.of_this_world();
+        assert_eq!(code(&late.ask(GetStats).await.unwrap_err()), "loading", "not after its end");
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub(crate) const ROUTES: &[Route] =
         .body::<BranchBody>()
         .replies(&[
             Reply::json::<Branched>(201, "created, with a copy of the turns; the session stays as it is"),
-            Reply::error(409, "the label is already taken"),
+            Reply::error(409, "the label is already taken, or the history was cleared in the meantime"),
+            Reply::error(429, "the sessions of the agent, its family or its user take as much as they may"),
         ])];
 
 /// Where to branch.
@@ -66,7 +67,7 @@ async fn branch(call: Call) -> Result<Response, Error> {
     let read = spawn_blocking(move || copied(&*content, log, turns)).await;
     let messages = read.map_err(|_| Error::internal("reading the messages was interrupted"))??;
     let kept = label.as_deref().map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned);
-    let made = call.ask(BranchSession { session, label, messages }).await?;
+    let made = call.ask(BranchSession { session, log, label, messages }).await?;
     reply::created(&Branched {
         session_id: made.0,
         agent_id: original.agent.0,

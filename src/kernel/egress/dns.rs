@@ -13,6 +13,8 @@ use tokio::sync::Semaphore;
 static PLACES: Semaphore = Semaphore::const_new(NAMES_MAX);
 /// How many they are.
 pub(super) const NAMES_MAX: usize = 32;
+/// Names that are looked up for agents at once. The rest is for what the daemon itself reaches, such as providers.
+pub(super) const NAMES_AGENTS_MAX: usize = NAMES_MAX * 3 / 4;
 /// Names that are looked up at once for one family of agents.
 pub(super) const NAMES_FAMILY_MAX: usize = NAMES_MAX / 4;
 

@@ -120,7 +120,7 @@ impl Web {
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
         let (settings, turns) = (ArcSwap::from_pointee(settings), Places::new(WEB_FETCHES_MAX, WEB_FETCHES_FAMILY_MAX));
-        let (relayed, names) = (memory::Shares::default(), Places::new(dns::NAMES_MAX, dns::NAMES_FAMILY_MAX));
+        let (relayed, names) = (memory::Shares::default(), Places::new(dns::NAMES_AGENTS_MAX, dns::NAMES_FAMILY_MAX));
         Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, names, relayed, environment }) }
     }
 

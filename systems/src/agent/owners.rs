@@ -75,10 +75,11 @@ pub(crate) fn own_agents(world: &World) -> Option<Vec<Entity>> {
     Some(world.resource::<Owners>().after(user, None).map(|(_, agent)| agent).collect())
 }
 
-/// The agents that share with this one what is bounded: all of the user whom it belongs to, else those of its family.
+/// The agents that share with this one what is bounded: all of the user with a limited role whom it belongs to, else those of its
+/// family.
 pub(crate) fn kin(world: &World, agent: Entity) -> Vec<Entity> {
-    match world.get::<OwnedBy>(agent) {
-        Some(OwnedBy(user)) => world.resource::<Owners>().after(*user, None).map(|(_, agent)| agent).collect(),
+    match people::limit_of(world, agent) {
+        Some(user) => world.resource::<Owners>().after(user, None).map(|(_, agent)| agent).collect(),
         None => members(world, family_of(world, agent)).collect(),
     }
 }

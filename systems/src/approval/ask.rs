@@ -94,9 +94,13 @@ fn full(world: &World, agent: AgentId, is_strangers: bool) -> Option<String> {
         return Some(full);
     }
     let (most, most_bytes) = (limit::APPROVALS_PENDING_OF_FAMILY_MAX, limit::APPROVALS_PENDING_OF_FAMILY_BYTES_MAX);
+    // While all of them together fit, those of some do.
+    if is_strangers || (approvals.pending() < most && approvals.pending_bytes < most_bytes) {
+        return None;
+    }
     let kin = index::agent(world, agent).map(|agent| kin(world, agent)).unwrap_or_default();
     let (count, bytes) = approvals.known_of(kin.into_iter().map(|agent| id_of(world, agent)));
-    let is_full = !is_strangers && (count >= most || bytes >= most_bytes);
+    let is_full = count >= most || bytes >= most_bytes;
     is_full.then(|| format!("too many calls of agents of the same user or family wait for approval ({count})"))
 }
 

@@ -44,8 +44,9 @@ pub(super) fn route(
     let by_peer = bound.filter(|binding| binding.peer_id.is_some());
     asked
         .or_else(|| rules::mentioned(world, of, event).filter(|_| event.is_group))
-        .or_else(|| begins_with(world, &offered, event).filter(|_| auto_route != AutoRoute::Off))
+        .or_else(|| begins_with_name(world, &offered, event).filter(|_| auto_route != AutoRoute::Off))
         .or_else(|| conversation.agent.filter(|id| offered.contains(id)))
+        .or_else(|| begins_with_alias(world, &offered, event).filter(|_| auto_route != AutoRoute::Off))
         .or(by_fit)
         .or_else(|| holder.filter(answers))
         .or_else(|| by_peer.and_then(|binding| named(&binding.agent)))
@@ -53,10 +54,15 @@ pub(super) fn route(
         .or_else(|| bound.and_then(|binding| named(&binding.agent)))
 }
 
-/// The agent that the first word of a message names, or whose alias its first words are.
-fn begins_with(world: &World, offered: &[AgentId], event: &ChatEvent) -> Option<AgentId> {
+/// The agent that the first word of a message names.
+fn begins_with_name(world: &World, offered: &[AgentId], event: &ChatEvent) -> Option<AgentId> {
     let word = event.text.split_whitespace().next()?.trim_start_matches('@').trim_end_matches([',', ':', '!']);
     let is_named = |id: &&AgentId| name_of(world, **id).is_some_and(|name| name.eq_ignore_ascii_case(word));
+    offered.iter().find(is_named).copied()
+}
+
+/// The agent whose alias the first words of a message are. What the person chose with `/agent` comes first.
+fn begins_with_alias(world: &World, offered: &[AgentId], event: &ChatEvent) -> Option<AgentId> {
     let begun: Vec<String> = fit::words(&event.text).take(ALIAS_WORDS_MAX).collect();
     let is_meant = |id: &&AgentId| {
         let mut aliases = fit::routing(world, **id).into_iter().flat_map(|of| &of.aliases);
@@ -65,7 +71,7 @@ fn begins_with(world: &World, offered: &[AgentId], event: &ChatEvent) -> Option<
             !alias.is_empty() && begun.starts_with(&alias)
         })
     };
-    offered.iter().find(is_named).or_else(|| offered.iter().find(is_meant)).copied()
+    offered.iter().find(is_meant).copied()
 }
 
 /// The binding that matches with the most weight; of equal ones the first.

@@ -4,10 +4,10 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::session::Session;
-use agentsvc_components::{Refusal, SessionId};
+use agentsvc_components::{LogId, Refusal, SessionId};
 
 use super::import::{self, ImportedMessage};
-use super::{admit, clean_label, existing, label_free, spawn};
+use super::{admit, clean_label, existing, has_room, label_free, spawn};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
@@ -19,6 +19,8 @@ use crate::taint;
 pub struct BranchSession {
     /// The original.
     pub session: SessionId,
+    /// The log from which the messages were read. One that is not the session's any more was cleared meanwhile.
+    pub log: LogId,
     /// Label, unique within the agent.
     pub label: Option<String>,
     /// What was said in the original up to there: whole turns, in order. None for a session that begins anew. At most
@@ -34,16 +36,20 @@ command! {
 }
 
 fn branch(world: &mut World, command: BranchSession) -> Result<SessionId, Refusal> {
-    let BranchSession { session, label, messages } = command;
+    let BranchSession { session, log, label, messages } = command;
     let original = existing(world, session)?;
-    let known = world.get::<Session>(original).map(|session| (session.agent, session.taint));
-    let (owner, tainted) = known.ok_or_else(|| Refusal::not_found("session", session))?;
+    let known = world.get::<Session>(original).map(|session| (session.agent, session.taint, session.log));
+    let (owner, tainted, present) = known.ok_or_else(|| Refusal::not_found("session", session))?;
+    if log != present {
+        return Err(Refusal::conflict("the history of the session was cleared in the meantime"));
+    }
     import::check_size(&messages)?;
     let label = clean_label(label.as_deref().unwrap_or_default())?;
     if let Some(label) = &label {
         label_free(world, owner, label, None)?;
     }
     admit(world, Some(owner))?;
+    has_room(world, owner)?;
     let entity = spawn(world, owner, None, label);
     let counted = import::write(world, entity, &messages);
     if let Some(mut branch) = world.get_mut::<Session>(entity) {
@@ -63,7 +69,7 @@ mod tests {
     use agentsvc_components::{AgentId, RefusalKind, Timestamp};
 
     use super::*;
-    use crate::session::{GetSession, ImportSession};
+    use crate::session::{ClearHistory, GetSession, ImportSession};
     use crate::testing::{TestWorld, tool_call};
     use crate::turn::{NewMessage, SendMessage};
 
@@ -83,6 +89,11 @@ mod tests {
         ]
     }
 
+    fn branched(world: &mut TestWorld, session: SessionId, messages: Vec<ImportedMessage>) -> BranchSession {
+        let log = world.ask(GetSession::ById(session)).unwrap().log;
+        BranchSession { session, log, label: None, messages }
+    }
+
     fn original(world: &mut TestWorld, agent: AgentId) -> SessionId {
         let session = SessionId(uuid::Uuid::from_u128(7));
         let messages = [with_a_tool(), vec![said(Role::User, "thanks"), said(Role::Assistant, "welcome")]].concat();
@@ -96,7 +107,8 @@ mod tests {
         let agent = world.spawn("a");
         let session = original(&mut world, agent);
         let label = Some("other way".to_owned());
-        let branch = world.ask(BranchSession { session, label, messages: with_a_tool() }).unwrap();
+        let command = branched(&mut world, session, with_a_tool());
+        let branch = world.ask(BranchSession { label, ..command }).unwrap();
         world.restart();
         let view = world.ask(GetSession::ById(branch)).unwrap();
         assert_eq!((view.message_count, view.label.as_deref(), view.current), (3, Some("other way"), false));
@@ -117,7 +129,8 @@ mod tests {
         let mut world = TestWorld::new();
         let agent = world.spawn("a");
         let session = original(&mut world, agent);
-        let branch = world.ask(BranchSession { session, label: None, messages: Vec::new() }).unwrap();
+        let command = branched(&mut world, session, Vec::new());
+        let branch = world.ask(command).unwrap();
         let view = world.ask(GetSession::ById(branch)).unwrap();
         assert_eq!((view.message_count, view.ended_turns), (0, 0));
         let inside = world.engine.world();
@@ -130,14 +143,19 @@ mod tests {
         let mut world = TestWorld::new();
         let agent = world.spawn("a");
         let session = original(&mut world, agent);
-        let missing = BranchSession { session: SessionId(uuid::Uuid::nil()), label: None, messages: Vec::new() };
+        let empty = branched(&mut world, session, Vec::new());
+        let missing = BranchSession { session: SessionId(uuid::Uuid::nil()), ..empty.clone() };
         assert_eq!(world.ask(missing).unwrap_err().kind, RefusalKind::NotFound);
         let many = vec![said(Role::User, "x"); limit::IMPORTED_MESSAGES_MAX + 1];
-        let refusal = world.ask(BranchSession { session, label: None, messages: many }).unwrap_err();
+        let refusal = world.ask(BranchSession { messages: many, ..empty.clone() }).unwrap_err();
         assert_eq!(refusal.field.as_deref(), Some("messages"));
-        let label = || Some("once".to_owned());
-        world.ask(BranchSession { session, label: label(), messages: Vec::new() }).unwrap();
-        let refusal = world.ask(BranchSession { session, label: label(), messages: Vec::new() }).unwrap_err();
+        let labelled = BranchSession { label: Some("once".to_owned()), ..empty.clone() };
+        world.ask(labelled.clone()).unwrap();
+        let refusal = world.ask(labelled).unwrap_err();
         assert_eq!((refusal.kind, refusal.field.as_deref()), (RefusalKind::Conflict, Some("label")));
+        // What was read before the history was cleared would come back as if nothing had ever tainted it.
+        world.ask(ClearHistory { agent }).unwrap();
+        let before = BranchSession { messages: with_a_tool(), ..empty };
+        assert_eq!(world.ask(before).unwrap_err().kind, RefusalKind::Conflict);
     }
 }

@@ -80,7 +80,9 @@ pub(super) fn release(world: &mut World, session: Entity) {
 
 /// Counts what a session of the agent had stored when the daemon ended.
 pub(crate) fn restore_stored(world: &mut World, agent: Entity, units: u32) {
-    change(world, agent, bytes_of(units).cast_signed());
+    if units > 0 {
+        change(world, agent, bytes_of(units).cast_signed());
+    }
 }
 
 const fn bytes_of(units: u32) -> u64 {
@@ -110,17 +112,22 @@ pub(crate) fn has_room(world: &World, agent: Entity) -> Result<(), Refusal> {
     let family = if world.get::<SpawnedBy>(agent).is_some() { family_of(world, agent) } else { id_of(world, agent) };
     let top = crate::kernel::index::agent(world, family).map_or(0, own);
     let taken = top.saturating_add(stored.below.get(&family).copied().unwrap_or(0));
-    let full = |whose: &str, most: u64| {
-        let text =
-            format!("the sessions of {whose} take as much of the store as they may ({most} bytes); delete some first");
+    let full = |whose: &str, most: u64, key: &str| {
+        let text = format!(
+            "the sessions of {whose} take as much of the store as they may ({most} bytes, `[sessions] {key}`); delete some first"
+        );
         Err(Refusal::of(SESSION_STORAGE_FULL, text))
     };
     if taken >= settings.family_sessions_max_bytes {
-        return full("this agent, and of the agents that it and they spawned,", settings.family_sessions_max_bytes);
+        return full(
+            "this agent, and of the agents that it and they spawned,",
+            settings.family_sessions_max_bytes,
+            "family_max_bytes",
+        );
     }
     let of_user = world.get::<OwnedBy>(agent).and_then(|by| stored.users.get(&by.0)).copied().unwrap_or(0);
     if of_user >= settings.user_sessions_max_bytes {
-        return full("the user's agents", settings.user_sessions_max_bytes);
+        return full("the user's agents", settings.user_sessions_max_bytes, "user_max_bytes");
     }
     Ok(())
 }

@@ -228,6 +228,9 @@ fn check_room(world: &World) -> Result<(), Refusal> {
     let workflows = world.resource::<Workflows>();
     let full = workflows.open() >= limit::WORKFLOW_RUNS_OPEN_MAX
         || workflows.open_bytes >= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX;
+    if !full && workflows.open() < limit::WORKFLOW_RUNS_OPEN_OF_USER_MAX {
+        return Ok(());
+    }
     // Those of a user with a limited role name agents of the user by their ids.
     let own = own_agents(world).into_iter().flatten();
     let own = own.filter_map(|agent| workflows.open_of.get(&id_of::<AgentId>(world, agent))).sum::<usize>();

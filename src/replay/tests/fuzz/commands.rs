@@ -10,6 +10,7 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
 use agentsvc_components::task::Task;
 use agentsvc_components::trigger::{Filter, On, Pattern};
@@ -124,7 +125,13 @@ impl Fuzz {
                 let session = SessionId(self.random.uuid());
                 ask(engine, api, session::ImportSession { agent, session, label: None, messages: messages.clone() });
                 let label = self.random.one_in(2).then(|| self.text());
-                ask(engine, api, session::BranchSession { session, label, messages });
+                let session = self.session();
+                let sessions = engine.world().try_query::<(&SessionId, &Session)>();
+                let found =
+                    sessions.and_then(|mut sessions| sessions.iter(engine.world()).find(|(id, _)| **id == session));
+                if let Some(log) = found.map(|(_, found)| found.log) {
+                    ask(engine, api, session::BranchSession { session, log, label, messages });
+                }
             }
             _ => {
                 ask(engine, api, compaction::CompactSession { agent, session: self.maybe_session() });

@@ -213,7 +213,7 @@ impl WorldContext {
         let trail = audit::open(&ground.home, front, store.clone())?;
 
         // Outcomes, and what tools do, belong to this world: none of it may change another one.
-        let bridge = front.api.bridge.of_this_world();
+        let bridge = front.api.bridge.for_effects();
         let way_back = bridge.clone();
         let outcomes: Outcomes = Arc::new(move |outcome| way_back.outcome(outcome));
         let late = Arc::new(LateThreads::default());

@@ -167,6 +167,8 @@ pub struct Bridge {
     lane: Arc<RwLock<Arc<WorldQueue>>>,
     /// The only world it leads to; every world in turn when `None`.
     bound: Option<u64>,
+    /// It may be asked before it takes the commands of clients.
+    is_early: bool,
     /// Who sends commands over it.
     actor: Actor,
 }
@@ -182,7 +184,7 @@ pub struct Intake {
 #[must_use]
 pub fn bridge() -> (Bridge, Intake) {
     let (lane, intake) = WorldQueue::new(1, CLOSED);
-    (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, actor: Actor::Api }, intake)
+    (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, is_early: false, actor: Actor::Api }, intake)
 }
 
 impl Bridge {
@@ -198,6 +200,13 @@ impl Bridge {
         Self { bound: Some(self.lane.read().number), ..self.clone() }
     }
 
+    /// The same way, for the effects of the present world: into that world only, and already before clients may ask. What its
+    /// first step lets out, as a tool call that goes on, finds it so.
+    #[must_use]
+    pub fn for_effects(&self) -> Self {
+        Self { is_early: true, ..self.of_this_world() }
+    }
+
     /// The way into the present world, or the next one unless it is bound to another.
     fn lane(&self) -> Result<Arc<WorldQueue>, Refusal> {
         let lane = Arc::clone(&self.lane.read());
@@ -207,8 +216,8 @@ impl Bridge {
     /// Sends a command and waits for its reply.
     ///
     /// Refused with `Busy` (503 with `Retry-After`) while the world loads or is exchanged, when
-    /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended. Over a way into one world only, a
-    /// command waits for a world that loads: what its first step lets out, as a tool call that goes on, may ask before clients may.
+    /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended. A command of
+    /// [its effects](Self::for_effects) waits for a world that loads.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let lane = self.lane()?;
         let actor = if self.actor == Actor::Api { principal::actor() } else { self.actor };
@@ -225,7 +234,7 @@ impl Bridge {
             let _gone = sender.send(reply);
         });
         let (span, _permit) = (Span::current(), permit::current());
-        if self.bound.is_none() || !lane.is_new() {
+        if !self.is_early || !lane.is_new() {
             lane.pass()?;
         }
         submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit }))?;
@@ -418,17 +427,18 @@ mod tests {
     #[tokio::test]
     async fn what_a_world_lets_out_may_ask_it_before_clients_may() {
         let (bridge, intake) = bridge();
-        let tool = bridge.of_this_world();
+        let tool = bridge.for_effects();
         let asked = tokio::spawn(async move { tool.ask(GetStats).await });
         while intake.arrivals.is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "loading");
+        assert_eq!(code(&bridge.of_this_world().ask(GetStats).await.unwrap_err()), "loading");
         drop(intake);
         assert_eq!(asked.await.unwrap().unwrap_err().kind, RefusalKind::Busy, "it is told when the world never opens");
         // A world that takes another's place does the same.
         let next = bridge.next_world();
-        let tool = bridge.of_this_world();
+        let tool = bridge.for_effects();
         let _asked = tokio::spawn(async move { tool.ask(GetStats).await });
         while next.arrivals.is_empty() {
             tokio::task::yield_now().await;
@@ -436,7 +446,7 @@ mod tests {
         assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
         next.open();
         next.close();
-        let late = bridge.of_this_world();
+        let late = bridge.for_effects();
         assert_eq!(code(&late.ask(GetStats).await.unwrap_err()), "loading", "not after its end");
     }
 

@@ -31,6 +31,8 @@ table! {
         config: Values => object(values).example("{ \"notes.limit\" = 20 }").protected(),
         /// Ed25519 public keys, in hex or base64, whose signatures of plugins count beside the daemon's own.
         signing_keys: Vec<SigningKey> => list(signing_key).protected(),
+        /// Use and install only plugins that are signed with one of these keys, or with the daemon's own.
+        require_signature: bool = false => flag().protected(),
         /// Hooks without a plugin: scripts of this machine.
         hooks: EngineHooks => table(),
     }

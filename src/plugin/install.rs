@@ -88,6 +88,7 @@ impl Service {
         compare(&files, &manifest.integrity, false)
             .map_err(|message| SourceError::Checksum { message, of_hub: false })?;
         let is_signed = self.library.check_signature(&staging.path(), text.as_bytes()).map_err(invalid)?;
+        self.library.check_required(is_signed).map_err(invalid)?;
         if is_signed {
             covers(&files, &manifest.integrity).map_err(invalid)?;
         } else if upgrade.is_some()

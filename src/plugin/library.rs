@@ -182,6 +182,7 @@ impl Library {
             }
         }
         let is_signed = self.check_signature(&folder, text.as_bytes())?;
+        self.check_required(is_signed)?;
         if is_signed {
             signature::covers(&files(&folder).map_err(|error| error.to_string())?, &manifest.integrity)?;
         }
@@ -211,6 +212,17 @@ impl Library {
             self.settings.get::<ContextEngine>().signing_keys.iter().map(|key| key.0.clone()).collect();
         keys.extend(Signer::of(&self.vault, false)?.map(|signer| signer.key()));
         signature::check(manifest, &text, &keys).map(|()| true)
+    }
+
+    /// Refuses a plugin without a signature where the configuration wants one.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn check_required(&self, is_signed: bool) -> Result<(), String> {
+        if is_signed || !self.settings.get::<ContextEngine>().require_signature {
+            return Ok(());
+        }
+        Err("it is not signed, and `require_signature` of [context_engine] is true".to_owned())
     }
 
     /// The key of the daemon that signs plugins.

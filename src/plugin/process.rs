@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -61,6 +61,8 @@ pub(super) struct Pool {
     reads_to_end: AtomicBool,
     /// It has answered and stayed once.
     stays: AtomicBool,
+    /// How often all were ended: one that was at work then does not wait for another call.
+    ended: AtomicU64,
 }
 
 impl Default for Pool {
@@ -78,6 +80,7 @@ impl Pool {
             waiting: Semaphore::new(WAITING_MAX),
             reads_to_end: AtomicBool::new(false),
             stays: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
         }
     }
 
@@ -115,38 +118,60 @@ impl Pool {
         if self.reads_to_end.load(Ordering::Relaxed) || !self.idle.lock().is_empty() {
             return Ok(());
         }
-        let live = Live::start(commands, prepare).await?;
-        self.idle.lock().push(live);
+        let ended = self.ended.load(Ordering::Relaxed);
+        let _place = self.places.acquire().await.map_err(|_| Fault::Busy)?;
+        if self.idle.lock().is_empty() {
+            let live = Live::start(commands, prepare).await?;
+            self.keep(live, ended);
+        }
         Ok(())
     }
 
-    /// Ends all that wait for a call.
+    /// Ends all that wait for a call, and those at work when they have answered.
     pub(super) fn clear(&self) {
-        self.idle.lock().clear();
+        let mut idle = self.idle.lock();
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        idle.clear();
+    }
+
+    /// Keeps one for the next call, unless all were ended since it was taken.
+    fn keep(&self, live: Live, ended: u64) {
+        let mut idle = self.idle.lock();
+        if self.ended.load(Ordering::Relaxed) == ended {
+            idle.push(live);
+        }
     }
 
     /// Has a process that stays answer. Taken out while it does: one that fails, or whose caller is gone, is killed.
     async fn by_live(&self, commands: &Commands, prepare: &Prepare<'_>, line: &[u8]) -> Result<Value, Fault> {
-        let idle = self.idle.lock().pop();
-        if let Some(mut live) = idle {
-            // One that ended meanwhile has had nothing of this call: another one is asked.
-            if live.is_quiet()
-                && let Some(answer) = live.ask(line, None).await?
-            {
-                self.idle.lock().push(live);
-                return Ok(answer);
-            }
-        }
-        let mut live = Live::start(commands, prepare).await?;
+        let ended = self.ended.load(Ordering::Relaxed);
         let first = (!self.stays.load(Ordering::Relaxed)).then_some(FIRST_LINE_WAIT);
+        let mut idle = self.idle.lock().pop();
+        // One that ended meanwhile has had nothing of this call: another one is asked.
+        let _ended = idle.take_if(|live| !live.is_quiet());
+        if first.is_none()
+            && let Some(mut live) = idle.take()
+            && let Some(answer) = live.ask(line, None).await?
+        {
+            self.keep(live, ended);
+            return Ok(answer);
+        }
+        let mut live = match idle {
+            // It was started before anything was asked, and may read to the end as well.
+            Some(live) => live,
+            None => Live::start(commands, prepare).await?,
+        };
         match live.ask(line, first).await? {
             Some(answer) => {
                 self.stays.store(true, Ordering::Relaxed);
-                self.idle.lock().push(live);
+                self.keep(live, ended);
                 Ok(answer)
             }
             None if first.is_some() => {
                 let answer = live.rest().await?;
+                tracing::info!(
+                    "a hook that should stay answers only at the end of its input; each call starts it anew"
+                );
                 self.reads_to_end.store(true, Ordering::Relaxed);
                 Ok(answer)
             }

@@ -25,6 +25,8 @@ use super::run::{Who, call, preparing};
 const QUEUE_MAX: usize = 512;
 /// What waits for one plugin.
 const LANE_MAX: usize = 128;
+/// Places of a queue, one of so many, that events never take: a flood of them leaves room for turns that have ended.
+const KEPT_FROM_EVENTS: usize = 4;
 /// Turns and agents that are remembered.
 const REMEMBERED_MAX: usize = 10_000;
 /// Messages that `after_turn` is told, the newest.
@@ -45,7 +47,8 @@ struct Place {
 /// Something to be told.
 enum Item {
     Turn(Place),
-    Subagent(Hook, AgentId, AgentId),
+    /// The hook, the agent that creates with its name, and the other.
+    Subagent(Hook, (AgentId, String), AgentId),
     Event(Value),
     /// Other plugins may be in force.
     Changed,
@@ -54,7 +57,7 @@ enum Item {
 #[derive(Default)]
 struct Remembered {
     turns: HashMap<TurnId, Place>,
-    parents: HashMap<AgentId, AgentId>,
+    parents: HashMap<AgentId, (AgentId, String)>,
 }
 
 /// Takes what is to be told. Never waits.
@@ -88,7 +91,7 @@ impl Teller {
             let mut remembered = self.remembered.lock();
             match event {
                 Event::TurnCompleted { agent, turn, .. } => {
-                    let (place, parent) = (remembered.turns.remove(turn), remembered.parents.get(agent).copied());
+                    let (place, parent) = (remembered.turns.remove(turn), remembered.parents.get(agent).cloned());
                     drop(remembered);
                     if let Some(place) = place {
                         self.send(Item::Turn(place));
@@ -100,11 +103,11 @@ impl Teller {
                 Event::TurnFailed { turn, .. } => drop(remembered.turns.remove(turn)),
                 Event::AgentTerminated { agent, .. } => drop(remembered.parents.remove(agent)),
                 Event::AgentSpawned { agent, by: Some(turn), .. } => {
-                    if let Some(parent) = remembered.turns.get(turn).map(|place| place.agent) {
+                    if let Some(parent) = remembered.turns.get(turn).map(|place| (place.agent, place.name.clone())) {
                         if remembered.parents.len() >= REMEMBERED_MAX {
                             remembered.parents.clear();
                         }
-                        remembered.parents.insert(*agent, parent);
+                        remembered.parents.insert(*agent, parent.clone());
                         drop(remembered);
                         self.send(Item::Subagent(Hook::PrepareSubagent, parent, *agent));
                     }
@@ -126,7 +129,8 @@ impl Teller {
 
     fn send(&self, item: Item) {
         let queue = self.queue.lock();
-        if queue.as_ref().is_none_or(|queue| queue.try_send(item).is_err()) {
+        let is_event = matches!(item, Item::Event(_));
+        if queue.as_ref().is_none_or(|queue| !put(queue, item, is_event)) {
             self.drop_one();
         }
     }
@@ -145,7 +149,8 @@ impl Teller {
         self.queue.lock().replace(to_plugins);
         let (teller, mut changes) = (Arc::clone(self), engine.around.settings.changes());
         let work = async move {
-            let mut lanes = Lanes { engine, teller, lanes: HashMap::new(), in_force: Vec::new() };
+            let config = engine.around.settings.get::<ContextEngine>();
+            let mut lanes = Lanes { engine, teller, config, lanes: HashMap::new(), in_force: Vec::new() };
             lanes.changed().await;
             loop {
                 tokio::select! {
@@ -177,6 +182,8 @@ struct Message {
 struct Lanes {
     engine: Arc<Engine>,
     teller: Arc<Teller>,
+    /// The one that was heeded last.
+    config: Arc<ContextEngine>,
     lanes: HashMap<String, mpsc::Sender<Message>>,
     in_force: Vec<Arc<Plugin>>,
 }
@@ -186,9 +193,9 @@ impl Lanes {
         match item {
             Item::Changed => self.changed().await,
             Item::Turn(place) => self.turn(place).await,
-            Item::Subagent(hook, parent, child) => {
+            Item::Subagent(hook, (parent, name), child) => {
                 let input = json!({ "type": hook.as_str(), "parent_id": parent, "child_id": child });
-                let who = Who { agent: parent.to_string(), ..Who::default() };
+                let who = Who { agent: parent.to_string(), name, ..Who::default() };
                 self.all(hook, input, &who).await;
             }
             Item::Event(data) => {
@@ -237,14 +244,37 @@ impl Lanes {
             drop(tokio::spawn(one_by_one(Arc::clone(engine), messages)));
             lane
         });
-        if lane.try_send(message).is_err() {
+        let is_event = message.hook == Hook::OnEvent;
+        if !put(lane, message, is_event) {
             self.teller.drop_one();
         }
     }
 
-    /// Tells those that were not in force before, and says what the configuration names and is not there.
+    /// The configuration, or what is installed, may be another one.
     async fn changed(&mut self) {
+        let config = self.engine.around.settings.get::<ContextEngine>();
+        let former = std::mem::replace(&mut self.config, Arc::clone(&config));
+        if former.signing_keys != config.signing_keys || former.require_signature != config.require_signature {
+            let library = Arc::clone(&self.engine.library);
+            if let Err(error) = tokio::task::spawn_blocking(move || library.read_all()).await {
+                tracing::error!(%error, "the plugins cannot be read again");
+            }
+        }
+        if former.config != config.config || former.env_allowed != config.env_allowed {
+            // What stays was started with the former values.
+            let stale = std::mem::take(&mut self.in_force);
+            stale.iter().for_each(|plugin| plugin.stop());
+        }
+        self.take_stack().await;
+    }
+
+    /// Tells those that were not in force before, ends the processes of those that are not any more, and says what the
+    /// configuration names and is not there.
+    async fn take_stack(&mut self) {
         let stack = self.engine.stack().await;
+        for gone in self.in_force.iter().filter(|known| !stack.iter().any(|plugin| Arc::ptr_eq(known, plugin))) {
+            gone.stop();
+        }
         let is_new = |plugin: &Arc<Plugin>| !self.in_force.iter().any(|known| Arc::ptr_eq(known, plugin));
         let new: Vec<Arc<Plugin>> = stack.iter().filter(|plugin| is_new(plugin)).cloned().collect();
         if !new.is_empty() || stack.len() != self.in_force.len() {
@@ -280,6 +310,12 @@ impl Lanes {
             }
         }));
     }
+}
+
+/// Puts something into a queue; false where it has no room for it.
+fn put<T>(queue: &mpsc::Sender<T>, item: T, is_event: bool) -> bool {
+    let kept = if is_event { queue.max_capacity() / KEPT_FROM_EVENTS } else { 0 };
+    queue.capacity() > kept && queue.try_send(item).is_ok()
 }
 
 /// Starts the processes of a plugin that stay.

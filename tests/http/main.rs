@@ -92,6 +92,7 @@ mod peers;
 mod people;
 mod people_deputies;
 mod people_matrix;
+mod plugin_changes;
 mod plugin_hooks;
 mod plugin_rules;
 mod plugins;

@@ -125,11 +125,13 @@ pub(crate) fn replace_all<'a>(dir: &Path, files: impl IntoIterator<Item = (PathB
     Ok(placed)
 }
 
-/// Puts a file in its place whole; its name is durable once its directory is.
+/// Puts a file in its place whole; its name is durable once its directory is. What is in the way of the new file is removed, not
+/// written through: it could be a link.
 fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = fresh(path);
+    remove_file(&fresh)?;
     let put = || {
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        let mut file = private_file().write(true).create_new(true).open(&fresh)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&fresh, path)

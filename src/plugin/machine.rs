@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::plugin::plugins::{Dependencies, PluginDoctor, PluginProbe, RuntimeProbe};
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 
 use super::engine::Around;
 use super::plugin::Plugin;
-use super::program::{OWN, launcher, of_runtime};
+use super::program::{DEPENDENCIES, launcher, made_in, of_runtime};
 use super::runtime::Runtime;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::kernel::sandbox::{Server, ServerProgram};
@@ -114,9 +115,9 @@ async fn tail(from: &mut (impl AsyncRead + Unpin)) -> String {
 }
 
 /// Installs what the manifest requires into the private home of the plugin, with the package manager of its runtime.
-pub(super) async fn install(around: &Around, plugin: &Plugin) -> Dependencies {
+pub(super) async fn install(around: &Around, plugin: &Arc<Plugin>) -> Dependencies {
     let failed = |output: String| Dependencies { success: false, output };
-    let target = plugin.home.join(OWN).join("dependencies");
+    let target = plugin.home.join(DEPENDENCIES);
     let file = plugin.manifest.requirements.as_ref().map(|file| plugin.folder.join(file));
     let Some((program, arguments)) = installer(plugin.manifest.runtime, &plugin.folder, file.as_deref(), &target)
     else {
@@ -128,10 +129,10 @@ pub(super) async fn install(around: &Around, plugin: &Plugin) -> Dependencies {
         return failed(format!("{program} is not installed. {hint}"));
     };
     let made = tokio::task::spawn_blocking({
-        let target = target.clone();
-        move || crate::kernel::home::create_private_dir(&target)
+        let plugin = Arc::clone(plugin);
+        move || made_in(&plugin, DEPENDENCIES)
     });
-    if !matches!(made.await, Ok(Ok(()))) {
+    if !matches!(made.await, Ok(Ok(_))) {
         return failed("The private home of the plugin cannot be written.".to_owned());
     }
     let environment = of_runtime(plugin.manifest.runtime, &target);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::config::ContextEngine;
@@ -20,8 +21,17 @@ use crate::kernel::sandbox::ServerProgram;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::skill::find_program;
 
-/// What the daemon keeps in the private home of a plugin.
+/// Held while the settings of a plugin are kept: its hooks start side by side.
+static KEEPING: Mutex<()> = Mutex::new(());
+/// What a plugin is given in its private home: its state and its dependencies. Its hooks may change all of it, so the daemon
+/// neither reads nor writes there.
 pub(super) const OWN: &str = ".plugin";
+/// What was installed for it, there.
+pub(super) const DEPENDENCIES: &str = ".plugin/dependencies";
+/// Folder of its settings, beside the home: its hooks may read them only.
+const SETTINGS: &str = "settings";
+/// Bytes of a file of settings.
+const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of the message in an environment variable: systems bound each.
 const MESSAGE_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a private home; no hook starts while it holds more.
@@ -45,19 +55,13 @@ pub(crate) fn launcher(path: &[PathBuf], runtime: Runtime) -> Result<PathBuf, Fa
 /// [`Fault`].
 pub(super) fn ready(around: &Around, plugin: &Plugin, file: &str, who: Option<&Who>) -> Result<Ready, Fault> {
     let failed = |error: io::Error| Fault::NotStarted(format!("its home cannot be used: {error}"));
-    let own = plugin.home.join(OWN);
-    create_private_dir(&own).map_err(|error| Fault::NotStarted(error.to_string()))?;
+    let own = made_in(plugin, OWN).map_err(Fault::NotStarted)?;
     let held = crate::kernel::sandbox::measure_at(&plugin.home).map_err(|error| failed(error.into()))?;
     if held > HOME_BYTES_MAX {
         return Err(Fault::NotStarted(format!("its home holds {held} bytes; the limit is {HOME_BYTES_MAX}")));
     }
     let settings = around.settings.get::<ContextEngine>();
-    let config = own.join("config.json");
-    let text = merged(&settings, plugin).to_string();
-    // Most starts find it as it is.
-    if disk::read(&config).ok().is_none_or(|present| present != text.as_bytes()) {
-        disk::replace(&config, text.as_bytes()).map_err(failed)?;
-    }
+    let config = keep_settings(plugin, &merged(&settings, plugin).to_string()).map_err(failed)?;
     let policy = around.settings.get::<ExecPolicy>();
     let (command, mut arguments) = command(&policy.path, plugin, file)?;
     let rules = &plugin.manifest.rules;
@@ -65,8 +69,9 @@ pub(super) fn ready(around: &Around, plugin: &Plugin, file: &str, who: Option<&W
         arguments.extend(words.iter().skip(1).map(|word| word.to_string()));
     }
     let mut environment = environment(around, &settings, plugin, who);
-    environment.push(("LIBREFANG_PLUGIN_CONFIG".to_owned(), config.clone().into()));
-    environment.push(("AGENTSVC_PLUGIN_CONFIG".to_owned(), config.into()));
+    for name in ["LIBREFANG_PLUGIN_CONFIG", "AGENTSVC_PLUGIN_CONFIG"] {
+        environment.push((name.to_owned(), config.clone().into()));
+    }
     if rules.has_shared_state {
         let state = own.join("state.json");
         environment.push(("LIBREFANG_STATE_FILE".to_owned(), state.clone().into()));
@@ -79,11 +84,42 @@ pub(super) fn ready(around: &Around, plugin: &Plugin, file: &str, who: Option<&W
         environment,
         readable: Vec::new(),
         writable: Vec::new(),
-        shown: shown(plugin, file),
+        shown: shown(plugin, file).into_iter().chain(config.parent().map(PathBuf::from)).collect(),
         memory_bytes: rules.max_memory_mib.map(|mib| mib << 20),
         network: rules.allow_network,
     };
     Ok(Ready { program, folder: plugin.folder.clone().into_os_string() })
+}
+
+/// A folder below the private home, made if it is not there. A link in its place leads elsewhere, and is refused.
+///
+/// # Errors
+/// A sentence.
+pub(super) fn made_in(plugin: &Plugin, path: &str) -> Result<PathBuf, String> {
+    create_private_dir(&plugin.home).map_err(|error| error.to_string())?;
+    let mut made = plugin.home.clone();
+    for part in path.split('/') {
+        made.push(part);
+        match fs::symlink_metadata(&made) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(format!("{part:?} in its home is not a folder")),
+            Err(_) => create_private_dir(&made).map_err(|error| error.to_string())?,
+        }
+    }
+    Ok(made)
+}
+
+/// The file with the settings of a plugin, where no hook can change it.
+fn keep_settings(plugin: &Plugin, text: &str) -> io::Result<PathBuf> {
+    let folder = plugin.home.parent().unwrap_or(&plugin.home).join(SETTINGS);
+    create_private_dir(&folder).map_err(io::Error::other)?;
+    let file = folder.join("config.json");
+    let _one_by_one = KEEPING.lock();
+    // Most starts find it as it is.
+    if disk::read_small(&file, SETTINGS_BYTES_MAX).ok().is_none_or(|present| present != text.as_bytes()) {
+        disk::replace(&file, text.as_bytes())?;
+    }
+    Ok(file)
 }
 
 /// What a hook may read beside the system: the folder of its plugin, or of its script. A sidecar is a program of the system.
@@ -158,7 +194,7 @@ fn environment(
         all.push((format!("LIBREFANG_{name}"), value.into()));
         all.push((format!("AGENTSVC_{name}"), value.into()));
     }
-    let dependencies = plugin.home.join(OWN).join("dependencies");
+    let dependencies = plugin.home.join(DEPENDENCIES);
     for (name, value) in of_runtime(plugin.manifest.runtime, &dependencies) {
         all.push((name.to_owned(), value.into()));
     }

@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
-use agentsvc_api::upload::files::Upload;
+use agentsvc_api::upload::files::{TEMPORARY, Upload};
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
@@ -35,6 +35,8 @@ use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
 
+/// How long a recording of a client may wait for its transcription; no job takes as long.
+const TEMPORARY_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
 /// Bytes of a file's name; file systems take no more.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -210,15 +212,20 @@ impl Uploads {
         Ok(())
     }
 
-    /// Counts content of an earlier process; without a record it was never an upload.
+    /// Counts content of an earlier process; without a record it was never an upload. What was left of work that a kill ended goes.
     fn count(&self, id: FileId, entry: &fs::DirEntry) {
-        if self.room.record(id).exists() {
-            let size = entry.metadata().map_or(0, |found| found.len());
-            let holder = self.room.holder(id);
-            self.room.used.lock().add(holder, size);
-        } else {
-            remove_quietly(&entry.path());
+        if !self.room.record(id).exists() {
+            return remove_quietly(&entry.path());
         }
+        let oldest = self.room.retention.now().0 - TEMPORARY_MS_MAX;
+        let is_temporary = |it: &Upload| it.agent.0.is_nil() && it.filename == TEMPORARY && it.created_at.0 < oldest;
+        if self.get(id).is_ok_and(|upload| is_temporary(&upload)) {
+            remove_quietly(&self.room.record(id));
+            return remove_quietly(&entry.path());
+        }
+        let size = entry.metadata().map_or(0, |found| found.len());
+        let holder = self.room.holder(id);
+        self.room.used.lock().add(holder, size);
     }
 
     /// Removes an upload that is too old, whose agent is gone, or whose content is.

@@ -203,6 +203,24 @@ fn leftovers_of_a_kill_go_and_whole_uploads_stay() {
 }
 
 #[test]
+fn recordings_of_a_killed_process_go_after_a_day() {
+    let harness = harness();
+    let clients = AgentId(Uuid::nil());
+    let [old, new] = [(); 2].map(|()| harness.put(clients, TEMPORARY, b"sound").unwrap());
+    let named = harness.put(clients, "song.wav", b"sound").unwrap();
+    for id in [old.id, named.id] {
+        let record = harness.uploads.room.record(id);
+        let text = fs::read_to_string(&record).unwrap().replace(&old.created_at.0.to_string(), "1000");
+        fs::write(&record, text.replace(&named.created_at.0.to_string(), "1000")).unwrap();
+    }
+    let next = again(harness.dir.path(), 0);
+    next.sweep(&HashSet::new()).unwrap();
+    assert!(next.get(old.id).is_err());
+    assert_eq!(next.total_bytes(), 10);
+    assert!(next.get(new.id).is_ok() && next.get(named.id).is_ok());
+}
+
+#[test]
 fn uploads_go_with_their_agent_and_with_age() {
     let harness = harness();
     harness.uploads.sweep(&HashSet::new()).unwrap();

@@ -99,3 +99,37 @@ fn signatures_are_wanted_as_soon_as_the_configuration_says_so() {
     set(&daemon, &model, "plugin_stack = [\"plain\"]");
     until("it is used again", || (daemon.get("/api/plugins/plain").status == 200).then_some(()));
 }
+
+#[test]
+fn a_hook_leads_the_daemon_nowhere_else_by_links_in_its_home() {
+    let model = Model::start();
+    let outside = tempfile::tempdir().expect("a folder");
+    let victim = outside.path().join("victim");
+    fs::write(&victim, "kept").expect("a file");
+    let links = format!(
+        "import json, os\nhome = os.path.expanduser('~/.plugin')\nfor name in ['config.json', 'config.json.new']:\n    \
+         path = os.path.join(home, name)\n    if os.path.lexists(path): os.remove(path)\n    os.symlink({victim:?}, path)\n\
+         settings = os.path.dirname(os.environ['AGENTSVC_PLUGIN_CONFIG'])\n\
+         try:\n    open(os.path.join(settings, 'x'), 'w')\n    wrote = True\nexcept OSError:\n    wrote = False\n\
+         limit = json.load(open(os.environ['AGENTSVC_PLUGIN_CONFIG']))['limit']\n\
+         print(json.dumps({{'memories': [], 'wrote': wrote, 'limit': limit}}))\n"
+    );
+    let moves = format!(
+        "import os\nos.rename(os.path.expanduser('~/.plugin'), os.path.expanduser('~/.moved'))\n\
+         os.symlink({:?}, os.path.expanduser('~/.plugin'))\nprint('{{\"memories\": []}}')\n",
+        outside.path()
+    );
+    let daemon = daemon_with(&model, &[], "", |home| {
+        plugin(home, "links", "[config.limit]\ntype = \"number\"\ndefault = 7\n", &[("ingest", &links)]);
+        plugin(home, "moves", "enable_shared_state = true", &[("ingest", &moves)]);
+    });
+    for _ in 0..2 {
+        let done = tested(&daemon, "links");
+        assert_eq!((&done["output"]["wrote"], &done["output"]["limit"]), (&json!(false), &json!(7)), "{done}");
+    }
+    assert_eq!(tested(&daemon, "moves")["ok"], true);
+    let refused = tested(&daemon, "moves");
+    assert!(refused["error"].as_str().is_some_and(|why| why.contains("not a folder")), "{refused}");
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "kept");
+    assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 1, "nothing was put there");
+}

@@ -14,15 +14,16 @@ use super::error_codes::MEDIA_NOT_AUDIO;
 use super::host::MediaHost;
 use super::routes::{By, COST, begin, ended, replies};
 use super::shape::{TranscribeQuery, Transcript};
+use crate::http::blocking;
 use crate::http::body::BodyStream;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::files::FilesError;
 use crate::http::multipart::Multipart;
-use crate::http::receive::{Receiver, blocking};
+use crate::http::receive::{Receiver, blocking as on_disk};
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
-use crate::upload::files::{Files, Upload};
+use crate::upload::files::{Files, TEMPORARY, Upload};
 
 /// The part of the form that holds the recording.
 const PART: &str = "file";
@@ -52,22 +53,35 @@ async fn transcribe(mut call: Call) -> Result<Response, Error> {
         let text = "content-type must be audio/* or multipart/form-data";
         return Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
-    let upload = if is_form {
+    let receiver = if is_form {
         form(&mut call, &files, &mut wanted).await?
     } else {
         call.stream.bound(MEDIA_AUDIO_BYTES_MAX)?;
-        let mut receiver = receiver(&files, "recording", &content_type).await?;
+        let mut receiver = receiver(&files, &content_type).await?;
         while let Some(piece) = call.stream.next().await? {
             receiver.push(piece).await?;
         }
-        receiver.finish().await?
+        receiver
     };
+    // To its end, also when the client goes away: what has come whole is removed by its job, or below.
+    let work = transcribed(call, files, receiver, wanted);
+    blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
+}
+
+/// Has a recording that has come transcribed.
+async fn transcribed(
+    call: Call,
+    files: Arc<dyn Files>,
+    receiver: Receiver<Upload>,
+    wanted: TranscribeQuery,
+) -> Result<Response, Error> {
+    let upload = receiver.finish().await?;
     match begun(&call, &files, &upload, wanted).await {
         Ok(task) => reply::ok(&Transcript::from(ended(&call, task).await?)),
         Err(error) => {
             // The job removes it at its end; where there is no job, nothing else does.
             let id = upload.id;
-            drop(blocking(move || files.remove_upload(id)).await);
+            drop(on_disk(move || files.remove_upload(id)).await);
             Err(error)
         }
     }
@@ -83,8 +97,12 @@ async fn begun(
     if upload.size == 0 {
         return Err(Error::bad_field(PART, "file: the recording is empty"));
     }
+    if upload.size > MEDIA_AUDIO_BYTES_MAX {
+        let text = format!("the file is larger than {MEDIA_AUDIO_BYTES_MAX} bytes");
+        return Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", MEDIA_AUDIO_BYTES_MAX));
+    }
     let (host, files, id) = (call.api.service::<dyn MediaHost>()?, Arc::clone(files), upload.id);
-    let content = blocking(move || {
+    let content = on_disk(move || {
         let mut content = Vec::new();
         let (_, reader) = files.open_upload(id)?;
         let read = reader.take(MEDIA_AUDIO_BYTES_MAX).read_to_end(&mut content);
@@ -106,14 +124,18 @@ fn request(file: FileId, language: Option<String>) -> MediaRequest {
 }
 
 /// The file of a client, which belongs to no agent.
-async fn receiver(files: &Arc<dyn Files>, filename: &str, content_type: &str) -> Result<Receiver<Upload>, Error> {
-    let (files, filename, content_type) = (Arc::clone(files), filename.to_owned(), content_type.to_owned());
-    let writer = blocking(move || files.begin_upload(AgentId(Uuid::nil()), &filename, &content_type)).await?;
+async fn receiver(files: &Arc<dyn Files>, content_type: &str) -> Result<Receiver<Upload>, Error> {
+    let (files, content_type) = (Arc::clone(files), content_type.to_owned());
+    let writer = on_disk(move || files.begin_upload(AgentId(Uuid::nil()), TEMPORARY, &content_type)).await?;
     Ok(Receiver::new(writer))
 }
 
 /// Reads a form: the file, and what is said of it.
-async fn form(call: &mut Call, files: &Arc<dyn Files>, wanted: &mut TranscribeQuery) -> Result<Upload, Error> {
+async fn form(
+    call: &mut Call,
+    files: &Arc<dyn Files>,
+    wanted: &mut TranscribeQuery,
+) -> Result<Receiver<Upload>, Error> {
     let mut stream = std::mem::replace(&mut call.stream, BodyStream::ended());
     stream.bound(MEDIA_AUDIO_BYTES_MAX + FORM_BYTES_MAX)?;
     let mut form = Multipart::new(&call.parts, stream)?;
@@ -125,7 +147,7 @@ async fn form(call: &mut Call, files: &Arc<dyn Files>, wanted: &mut TranscribeQu
                 return Err(Error::bad_field(PART, "file: the form has two parts named 'file'"));
             }
             let content_type = part.content_type().to_owned();
-            let mut receiver = receiver(files, "recording", &content_type).await?;
+            let mut receiver = receiver(files, &content_type).await?;
             while let Some(piece) = part.next().await? {
                 receiver.push(piece).await?;
             }
@@ -150,16 +172,5 @@ async fn form(call: &mut Call, files: &Arc<dyn Files>, wanted: &mut TranscribeQu
             _ => {}
         }
     }
-    let Some(receiver) = received else {
-        return Err(Error::bad_field(PART, "file: the form has no part named 'file'"));
-    };
-    let upload = receiver.finish().await?;
-    if upload.size > MEDIA_AUDIO_BYTES_MAX {
-        let id = upload.id;
-        let files = Arc::clone(files);
-        drop(blocking(move || files.remove_upload(id)).await);
-        let text = format!("the file is larger than {MEDIA_AUDIO_BYTES_MAX} bytes");
-        return Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", MEDIA_AUDIO_BYTES_MAX));
-    }
-    Ok(upload)
+    received.ok_or_else(|| Error::bad_field(PART, "file: the form has no part named 'file'"))
 }

@@ -53,24 +53,32 @@ impl Codes {
         let mut open = self.0.lock();
         open.retain(|it| now < it.until);
         if open.len() >= PAIRING_CODES_MAX {
+            open.retain(|it| it.wrong < PAIRING_TRIES_MAX);
+        }
+        if open.len() >= PAIRING_CODES_MAX {
             return false;
         }
         open.push(Open { hashes: [hash(code), hash(token)], until: now + time, wrong: 0, offer });
         true
     }
 
-    /// Takes the code, or its token. A wrong one counts against all that are open: nobody knows which was meant.
+    /// Takes the code, or its token. A wrong code counts against all that are open: nobody knows which was meant. After too many,
+    /// no code is taken any more; tokens are, since nobody guesses one.
     pub(super) fn take(&self, given: &str) -> Taken {
         let (now, given) = (Instant::now(), hash(given));
         let mut open = self.0.lock();
         open.retain(|it| now < it.until);
-        let is_it = |it: &Open| it.hashes.iter().any(|hash| bool::from(hash.ct_eq(&given)));
+        let is_it = |it: &Open| {
+            let [code, token] = it.hashes.map(|hash| bool::from(hash.ct_eq(&given)));
+            token | (code & (it.wrong < PAIRING_TRIES_MAX))
+        };
         if let Some(at) = open.iter().position(is_it) {
             return Taken::Open(open.swap_remove(at));
         }
-        let count = open.len();
-        open.iter_mut().for_each(|it| it.wrong += 1);
-        open.retain(|it| it.wrong < PAIRING_TRIES_MAX);
+        let mut count = 0;
+        for it in open.iter_mut().filter(|it| it.wrong < PAIRING_TRIES_MAX) {
+            (it.wrong, count) = (it.wrong + 1, count + 1);
+        }
         Taken::Wrong(count)
     }
 
@@ -133,6 +141,8 @@ mod tests {
         assert!(matches!(codes.take("WRONG"), Taken::Wrong(2)));
         assert!(!is_open(&codes, "AAAA-AAAA") && is_open(&codes, "BBBB-BBBB"));
         assert!(matches!(codes.take("WRONG"), Taken::Wrong(0)));
+        assert!(is_open(&codes, "a1"), "the token of its QR code is still good");
+        assert!(!is_open(&codes, "a1"));
     }
 
     #[test]

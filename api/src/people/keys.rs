@@ -1,6 +1,7 @@
 //! The keys in force at the door of the API are those of the world.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
@@ -12,6 +13,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::http::api::Api;
+use crate::http::blocking;
+use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::principal::Grant;
@@ -19,6 +22,10 @@ use crate::http::principal::Grant;
 /// Held while keys change and are put in force, so that none puts older ones in force.
 #[derive(Default)]
 pub(crate) struct Changing(pub(crate) Mutex<()>);
+
+/// How often the keys of the world are asked for behind a change, and how long is waited between.
+const PUT_TRIES_MAX: usize = 30;
+const PUT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Makes keys.
 pub trait KeyMaker: Send + Sync + 'static {
@@ -29,16 +36,13 @@ pub trait KeyMaker: Send + Sync + 'static {
     fn random(&self) -> Result<[u8; 32], String>;
 }
 
-/// Carries out a change and puts the keys in force that there are then.
+/// Carries out a change and puts the keys in force that there are then. To its end, also when the client goes away: a key that is
+/// gone from the world is refused at the door, too.
 ///
 /// # Errors
 /// Those of the change; 503 when the world cannot be asked.
 pub(crate) async fn change<C: Command>(call: &Call, command: C) -> Result<C::Reply, Error> {
-    let changing = call.api.state::<Changing>();
-    let _held = changing.0.lock().await;
-    let done = call.ask(command).await?;
-    put_in_force(&call.api).await?;
-    Ok(done)
+    carried_out(Arc::clone(&call.api), call.api.bridge.clone(), command).await
 }
 
 /// The same in the name of someone else, such as whoever asked for the code of a device.
@@ -46,11 +50,24 @@ pub(crate) async fn change<C: Command>(call: &Call, command: C) -> Result<C::Rep
 /// # Errors
 /// Those of the change; 503 when the world cannot be asked.
 pub(crate) async fn change_as<C: Command>(call: &Call, actor: Actor, command: C) -> Result<C::Reply, Error> {
-    let changing = call.api.state::<Changing>();
-    let _held = changing.0.lock().await;
-    let done = call.api.bridge.acting_as(actor).ask(command).await?;
-    put_in_force(&call.api).await?;
-    Ok(done)
+    carried_out(Arc::clone(&call.api), call.api.bridge.acting_as(actor), command).await
+}
+
+async fn carried_out<C: Command>(api: Arc<Api>, bridge: Bridge, command: C) -> Result<C::Reply, Error> {
+    let work = async move {
+        let changing = api.state::<Changing>();
+        let _held = changing.0.lock().await;
+        let done = bridge.ask(command).await?;
+        for _ in 1..PUT_TRIES_MAX {
+            if put_in_force(&api).await.is_ok() {
+                return Ok(done);
+            }
+            // A busy world answers later; one that ends is followed by its next start, which puts its keys in force.
+            tokio::time::sleep(PUT_AGAIN_AFTER).await;
+        }
+        put_in_force(&api).await.map(|()| done)
+    };
+    blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
 }
 
 /// A new key or token and its SHA-256. Both begin with words that scanners tell from other secrets.

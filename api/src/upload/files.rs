@@ -15,6 +15,9 @@ pub struct Owner {
     pub name: Box<str>,
 }
 
+/// Name of uploads that go with the work that they were sent for.
+pub const TEMPORARY: &str = "recording";
+
 /// What is known of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {

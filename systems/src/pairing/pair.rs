@@ -43,7 +43,7 @@ pub struct PairDevice {
 command!(write "pair_device" PairDevice => DeviceView, Root, |it, world| Answer::stored(pair(world, it)));
 
 fn pair(world: &mut World, it: PairDevice) -> Result<DeviceView, Refusal> {
-    check_actor(world, it.role)?;
+    check_actor(world, it.role, it.user)?;
     let name = checked("display_name", &it.name, 1, limits::DEVICE_NAME_BYTES_MAX)?;
     let platform = checked("platform", &it.platform, 0, limits::DEVICE_PLATFORM_BYTES_MAX)?;
     let devices = world.resource::<Devices>();
@@ -66,9 +66,11 @@ fn pair(world: &mut World, it: PairDevice) -> Result<DeviceView, Refusal> {
 }
 
 /// Refuses in the name of a person who may no longer make keys, or none with this role. A key that is gone is refused with that of the device.
-fn check_actor(world: &World, role: Role) -> Result<(), Refusal> {
+fn check_actor(world: &World, role: Role, of: Option<UserId>) -> Result<(), Refusal> {
     people::check_acting_key(world)?;
     let Actor::Key { user: Some(user), .. } = world.resource::<Acting>().0 else { return Ok(()) };
+    // The person whose device it is may have another role by now.
+    let role = of.and_then(|of| people::seen_user(world, of)).map_or(role, |of| of.role.max(role));
     let may = people::seen_user(world, user).is_some_and(|user| user.role.has(Scope::Admin) && user.role >= role);
     let refusal = || {
         Refusal::new(agentsvc_components::RefusalKind::Forbidden, "who asked for this code may no longer pair devices")

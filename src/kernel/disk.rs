@@ -185,10 +185,16 @@ mod tests {
         }
         assert_eq!(open(dir.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
         assert_eq!(open(&path("none")).unwrap_err().kind(), ErrorKind::NotFound);
-        // Nor does a write wait for a reader.
+        // Nor does a write wait for a reader, or write where a link leads.
         fs::rename(path("fifo"), fresh(&path("file"))).unwrap();
-        replace(&path("file"), b"new").unwrap_err();
-        assert_eq!(fs::read(path("file")).unwrap(), b"text");
+        replace(&path("file"), b"new").unwrap();
+        fs::write(path("other"), "kept").unwrap();
+        std::os::unix::fs::symlink(path("other"), fresh(&path("file"))).unwrap();
+        replace(&path("file"), b"newer").unwrap();
+        assert_eq!(
+            (fs::read(path("file")).unwrap(), fs::read(path("other")).unwrap()),
+            (b"newer".to_vec(), b"kept".to_vec())
+        );
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn no_device_may_do_more_than_who_asked_for_its_code() {
 }
 
 #[test]
-fn five_wrong_codes_end_those_that_are_open() {
+fn five_wrong_codes_end_the_open_ones_but_not_their_tokens() {
     let daemon = daemon();
     let made = request(&daemon, &json!({}));
     let wrong = json!({ "pairing_code": "AAAA-AAAA" });
@@ -170,6 +170,8 @@ fn five_wrong_codes_end_those_that_are_open() {
         assert!(reply.header("www-authenticate").is_some() && reply.text().contains("pairing_code_invalid"));
     }
     complete(&stranger(&daemon), &json!({ "code": made["pairing_code"] })).refused(401);
+    complete(&daemon.client(), &json!({ "code": made["pairing_code"] })).refused(410);
+    complete(&daemon.client(), &json!({ "token": made["token"] })).expect(200);
     complete(&daemon.client(), &json!({ "token": made["token"] })).refused(410);
     assert_eq!(kinds(&daemon).matches("\"pairing_refused\"").count(), 5, "the sixth had nothing to find");
 }

@@ -10,9 +10,9 @@ use crate::support::daemon::Daemon;
 use crate::support::model::Model;
 use crate::support::until;
 
-/// Stays, and tells its process and the settings that it was started with.
-const TELLS: &str = "import json, os, sys\nSTART = json.load(open(os.environ['AGENTSVC_PLUGIN_CONFIG']))\nfor line in sys.stdin:\n    \
-    print(json.dumps({'memories': [], 'pid': os.getpid(), 'settings': START}), flush=True)\n";
+/// Stays, and tells which process it is and the settings that it was started with.
+const TELLS: &str = "import json, os, sys\nSTART = json.load(open(os.environ['AGENTSVC_PLUGIN_CONFIG']))\nBORN = os.urandom(8).hex()\nfor line in sys.stdin:\n    \
+    print(json.dumps({'memories': [], 'born': BORN, 'settings': START}), flush=True)\n";
 
 /// `[context_engine]` of a running daemon.
 fn set(daemon: &Daemon, model: &Model, engine: &str) {
@@ -36,10 +36,10 @@ fn a_process_ends_when_its_settings_change_or_its_plugin_is_not_in_force_any_mor
     });
     let asked = || {
         let output = tested(&daemon, "tells")["output"].clone();
-        (output["pid"].as_u64().expect("a process"), output["settings"]["limit"].clone())
+        (output["born"].clone(), output["settings"]["limit"].clone())
     };
     let (first, limit) = asked();
-    assert_eq!((limit, asked().0), (json!(1), first), "it stays");
+    assert_eq!((limit, asked().0), (json!(1), first.clone()), "it stays");
     set(&daemon, &model, "plugin_stack = [\"tells\"]\nconfig = { \"tells.limit\" = 2 }");
     let second = until("it is started with its new settings", || {
         let (process, limit) = asked();

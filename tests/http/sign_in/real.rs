@@ -54,7 +54,7 @@ impl Provider {
 
     fn rotate(&mut self) {
         writeln!(self.to, "rotate").unwrap();
-        assert_eq!(self.line(), "rotated");
+        assert_eq!(self.line(), "rotate");
     }
 
     fn issuer(&self) -> String {

@@ -1,0 +1,26 @@
+// The account of the person who uses the page: who they are here, and what their agents have spent of what they may.
+
+import { get } from "./api.js";
+import { STATUS, STATUS_TEXT, STATUS_WORDS, budgetCard } from "./budget.js";
+import { show } from "./dialogs.js";
+import { h, useStyles } from "./dom.js";
+import { money, short, when } from "./format.js";
+import { me } from "./me.js";
+
+/** Shows it, until it is closed. */
+export async function showAccount() {
+  const { name, role, user_id: user } = me();
+  const [budget] = await Promise.all([get(`/api/budget/users/${user}`), useStyles(new URL("../styles/parts.css", import.meta.url))]);
+  await show({
+    title: "Your account", wide: false,
+    body: [
+      h("dl", { class: "pairs" }, h("dt", {}, "Name"), h("dd", {}, name), h("dt", {}, "Role"), h("dd", {}, h("span", { class: "badge" }, role)),
+        h("dt", {}, "Budget"), h("dd", {}, h("span", { class: `badge ${STATUS[budget.status] ?? ""}` }, STATUS_WORDS[budget.status] ?? budget.status), ` ${STATUS_TEXT[budget.status] ?? ""}`)),
+      h("div", { class: "grid" },
+        budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `resets ${when(budget.daily_reset_at)}`, ""),
+        budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, `resets ${when(budget.monthly_reset_at)}`, ""),
+        budgetCard("Tokens this hour", budget.hourly_tokens_used, budget.hourly_token_limit, short, `resets ${when(budget.hourly_reset_at)}`, "")),
+      h("p", { class: "hint" }, "What all your agents spend together. An admin sets the limits."),
+    ],
+  });
+}

@@ -224,6 +224,7 @@ def case_budgets(stage):
 
     # What ann's agent spends is on both pages; the limit ends her turns, and hers alone.
     user = sign_in(stage, ann_key)
+    stage.expect_refusals(404)
     agent = api(user, "POST", "/api/agents", {"manifest_toml": 'name = "anns"\n'})["agent_id"]
     api(user, "POST", f"/api/agents/{agent}/message", {"message": "hello"})
     spent = stage.daemon.call("GET", f"/api/budget/users/{ann_id}")["today_spent_usd"]
@@ -247,11 +248,15 @@ def case_budgets(stage):
     account(user)
     expect(own).to_contain_text("Requests are refused until a limit is raised or the next period starts.")
     refused = api(user, "GET", f"/api/budget/users/{bob_id}", None)
-    assert refused["code"] == "not_found", refused
+    assert "not found" in refused["error"] and "today_spent_usd" not in refused, refused
     # Those of the configuration have a budget, which is all that can be changed of them here.
     expect(row("zoe").get_by_role("button")).to_have_count(1)
     access.check(page, "users with their budgets")
     stage.shoot("people-budgets", page)
+    for part, name in [(page, "users with their budgets"), (user, "the account of a user")]:
+        part.set_viewport_size({"width": 390, "height": 844})
+        access.check(part, f"{name} on a phone")
+        stage.shoot(f"{name.replace(' ', '-')}-phone", part)
 
 
 def account(page):

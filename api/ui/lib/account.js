@@ -7,19 +7,21 @@ import { h, useStyles } from "./dom.js";
 import { money, short, when } from "./format.js";
 import { me } from "./me.js";
 
+const part = (name, spent, limit, format, reset) => budgetCard(name, spent, limit, format, `resets ${when(reset)}`, null, "stat");
+
 /** Shows it, until it is closed. */
 export async function showAccount() {
   const { name, role, user_id: user } = me();
   const [budget] = await Promise.all([get(`/api/budget/users/${user}`), useStyles(new URL("../styles/parts.css", import.meta.url))]);
   await show({
-    title: "Your account", wide: false,
+    title: "Your account",
     body: [
       h("dl", { class: "pairs" }, h("dt", {}, "Name"), h("dd", {}, name), h("dt", {}, "Role"), h("dd", {}, h("span", { class: "badge" }, role)),
         h("dt", {}, "Budget"), h("dd", {}, h("span", { class: `badge ${STATUS[budget.status] ?? ""}` }, STATUS_WORDS[budget.status] ?? budget.status), ` ${STATUS_TEXT[budget.status] ?? ""}`)),
-      h("div", { class: "grid" },
-        budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `resets ${when(budget.daily_reset_at)}`, ""),
-        budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, `resets ${when(budget.monthly_reset_at)}`, ""),
-        budgetCard("Tokens this hour", budget.hourly_tokens_used, budget.hourly_token_limit, short, `resets ${when(budget.hourly_reset_at)}`, "")),
+      h("div", { class: "stat-row" },
+        part("Today", budget.today_spent_usd, budget.daily_limit_usd, money, budget.daily_reset_at),
+        part("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.monthly_reset_at),
+        part("Tokens this hour", budget.hourly_tokens_used, budget.hourly_token_limit, short, budget.hourly_reset_at)),
       h("p", { class: "hint" }, "What all your agents spend together. An admin sets the limits."),
     ],
   });

@@ -19,10 +19,10 @@ export const STATUS_TEXT = { ok: "Requests are allowed.", warning: "80 % of a li
 export const spentOf = (spent, limit, format = money) => (limit > 0 ? `${format(spent)} of ${format(limit)}` : format(spent));
 
 /** Spent against a limit, with a bar; a limit of 0 is none. */
-export function budgetCard(name, spent, limit, format, note, reset) {
+export function budgetCard(name, spent, limit, format, note, reset, style = "card stat") {
   const part = limit > 0 ? Math.min(1, spent / limit) : 0;
   const level = part >= 1 ? "bad" : part >= 0.8 ? "warn" : "";
-  return h("section", { class: "card stat", title: reset }, h("span", {}, name), h("strong", {}, format(spent)),
+  return h("section", { class: style, title: reset }, h("span", {}, name), h("strong", {}, format(spent)),
     h("small", {}, limit > 0 ? `of ${format(limit)}, ${number(Math.round(part * 100))} %` : "no limit"),
     h("div", { class: `meter ${level}`, role: "meter", "aria-label": `${name}: ${format(spent)} of ${limit > 0 ? format(limit) : "no limit"}`, "aria-valuenow": Math.round(part * 100), "aria-valuemin": 0, "aria-valuemax": 100 }, h("i", { style: { "--part": `${part * 100}%` } })),
     h("small", {}, note));

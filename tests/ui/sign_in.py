@@ -168,6 +168,17 @@ def case_rights(stage):
         other.goto(provider.page_url + "#/settings")
         expect(other.locator(".chat")).to_be_visible()
         assert sorted(provider.sessions()) == ["ann@example.com", "bob@example.com"]
+        menu(other, "Your account")
+        account = other.get_by_role("dialog", name="Your account")
+        expect(account).to_contain_text("Within limits")
+        expect(account.get_by_role("table", name="Sessions")).to_contain_text("bob@example.com (this session)")
+        expect(account).not_to_contain_text("ann@example.com")
+        access.check(other, "the account of a person with a session")
+        stage.shoot("sign-in-account", other)
+        account.get_by_role("button", name="End the session of bob@example.com").click()
+        other.get_by_role("dialog", name="End the session of bob@example.com?").get_by_role("button", name="End", exact=True).click()
+        expect(login(other)).to_be_visible()
+        assert provider.sessions() == ["ann@example.com"]
 
         # Who cancels is told so, and may try again.
         third = provider.browser(stage)

@@ -39,9 +39,9 @@ export async function mount(root, ctx) {
   const people = new Table({
     label: "Users", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No users.",
     columns: [
-      { label: "Name", width: "minmax(0, 2fr)", cell: (user) => two(user.name, [user.configured ? "set in config.toml" : "", ...Object.entries(user.channel_bindings).map(([channel, id]) => `${channel} ${id}`)].filter(Boolean).join(" · ") || "no chats") },
-      { label: "Role", width: "100px", cell: (user) => h("span", { class: "badge" }, user.role) },
-      { label: "Spent", width: "minmax(0, 1.4fr)", slim: "minmax(0, 1fr)", cell: spending },
+      { label: "Name", width: "minmax(0, 2fr)", cell: (user) => two(user.name, [h("span", { class: "narrow-only" }, `${[user.role, ...spentBy(user)].join(" · ")} · `), [user.configured ? "set in config.toml" : "", ...Object.entries(user.channel_bindings).map(([channel, id]) => `${channel} ${id}`)].filter(Boolean).join(" · ") || "no chats"]) },
+      { label: "Role", width: "100px", side: true, cell: (user) => h("span", { class: "badge" }, user.role) },
+      { label: "Spent", width: "minmax(0, 1.4fr)", side: true, cell: spending },
       { label: "Keys", width: "90px", side: true, end: true, cell: (user) => count(user.keys, "key") },
       { label: "Actions", width: "140px", slim: "132px", end: true, cell: userActions },
     ],
@@ -66,17 +66,20 @@ export async function mount(root, ctx) {
       h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("key", 18), "Create a key"));
   }
 
-  /** What the agents of a user have spent, of what they may. */
-  function spending(user) {
+  /** What the agents of a user have spent, of what they may: today and this month; nothing until it is known. */
+  function spentBy(user) {
     if (!isRead.has(user.id)) {
       isRead.add(user.id);
       due.add(user.id);
       readDue();
     }
     const budget = budgets.get(user.id);
-    if (!budget) return null;
-    const made = two(`${spentOf(budget.today_spent_usd, budget.daily_limit_usd)} today`, `${spentOf(budget.month_spent_usd, budget.monthly_limit_usd)} this month`);
-    if (budget.status === "exceeded") made.classList.add("danger-text");
+    return budget ? [`${spentOf(budget.today_spent_usd, budget.daily_limit_usd)} today`, `${spentOf(budget.month_spent_usd, budget.monthly_limit_usd)} this month`] : [];
+  }
+
+  function spending(user) {
+    const made = two(...spentBy(user));
+    if (budgets.get(user.id)?.status === "exceeded") made.classList.add("danger-text");
     return made;
   }
 

@@ -75,6 +75,7 @@ cases! {
         a_session_that_goes_with_a_restore_is_left,
         a_toast_over_a_dialog_is_dismissed,
         old_numbers_are_called_old,
+        a_page_that_was_left_changes_no_address,
     }
     flood { flood }
     home { overview, pictures }

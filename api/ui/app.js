@@ -52,6 +52,8 @@ class Context {
   }
 
   go(path, query = {}, { replace = false } = {}) {
+    // What began before the page was left ends without a word: another page is open.
+    if (replace && this.signal.aborted) return;
     const hash = addressOf(path, query);
     if (replace) history.replaceState(null, "", hash);
     else if (location.hash !== hash) history.pushState(null, "", hash);

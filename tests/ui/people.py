@@ -253,6 +253,7 @@ def case_budgets(stage):
     expect(row("zoe").get_by_role("button")).to_have_count(1)
     access.check(page, "users with their budgets")
     stage.shoot("people-budgets", page)
+    expect(page.locator(".toast")).to_have_count(0)
     for part, name in [(page, "users with their budgets"), (user, "the account of a user")]:
         part.set_viewport_size({"width": 390, "height": 844})
         access.check(part, f"{name} on a phone")

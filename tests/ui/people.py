@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import access
 import stage as stages
-from stage import config
+from stage import config, until
 
 KEY = 'api_key = "the-key-of-the-configuration"\n'
 
@@ -256,6 +256,7 @@ def case_budgets(stage):
     expect(page.locator(".toast")).to_have_count(0)
     for part, name in [(page, "users with their budgets"), (user, "the account of a user")]:
         part.set_viewport_size({"width": 390, "height": 844})
+        until("it is laid out anew", lambda: part.evaluate("() => document.documentElement.scrollWidth <= innerWidth"))
         access.check(part, f"{name} on a phone")
         stage.shoot(f"{name.replace(' ', '-')}-phone", part)
 

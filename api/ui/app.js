@@ -52,6 +52,8 @@ class Context {
   }
 
   go(path, query = {}, { replace = false } = {}) {
+    // What began before the page was left ends without a word: another page is open.
+    if (replace && this.signal.aborted) return;
     const hash = addressOf(path, query);
     if (replace) history.replaceState(null, "", hash);
     else if (location.hash !== hash) history.pushState(null, "", hash);
@@ -213,6 +215,7 @@ function buildRail() {
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
       { label: "API description", icon: "file", all: true, run: showApi },
+      ...(me().user_id ? [{ label: "Your account", icon: "user", run: showAccount }] : []),
       ...(isSignedIn() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
     ],
   });
@@ -253,6 +256,11 @@ async function setUpModel() {
   if (await setUp()) go(["chat"]);
 }
 
+async function showAccount() {
+  const account = await import("./lib/account.js");
+  await account.showAccount();
+}
+
 /** What the palette offers beside what the daemon finds: actions, pages and their parts. */
 async function showPalette() {
   const [{ openPalette }, parts] = await Promise.all([import("./lib/palette.js"), partsOf()]);
@@ -262,6 +270,7 @@ async function showPalette() {
     { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
     { label: "Keyboard shortcuts", icon: "key", hint: "?", run: showKeys, isFirst: false },
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
+    ...(me().user_id ? [{ label: "Your account", icon: "user", run: showAccount, isFirst: false }] : []),
     ...(isSignedIn() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
   ]);
   const pages = [...listed(), ...allowed(PAGES).filter(({ isInner, key }) => isInner && key)].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
@@ -285,7 +294,7 @@ function partsOf() {
 const isSignedIn = () => api.key.get() !== null || me().kind === "session";
 
 async function signOut() {
-  if (me().kind === "session") await api.call("POST", "/api/auth/logout").catch(showError);
+  if (me().kind === "session") await api.call("POST", "/api/auth/logout");
   api.key.forget();
   location.reload();
 }
@@ -383,11 +392,11 @@ async function choosePage() {
   }
 }
 
-/** Learns who this is; another role than the one that the page was built for needs another page. */
+/** Learns who this is; another person or role than the one that the page was built for needs another page. */
 async function introduce() {
-  const before = me().role;
+  const before = me();
   await learn();
-  if (isBuilt && me().role !== before) location.reload();
+  if (isBuilt && (me().role !== before.role || (me().user_id ?? null) !== (before.user_id ?? null))) location.reload();
 }
 
 let isBuilt = false;
@@ -395,7 +404,7 @@ let isBuilt = false;
 async function start() {
   applyTheme();
   api.onKeyNeeded(async (reason) => {
-    const isGiven = await askForKey(reason);
+    const isGiven = await askForKey(reason, me().kind === "session" ? "Your session has ended. Sign in again." : "");
     await introduce();
     return isGiven;
   });

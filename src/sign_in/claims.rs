@@ -50,7 +50,7 @@ pub(super) fn check_times(claims: &Claims, issuer: &str, now: i64) -> Result<(),
     }
     let end = moment(claims, "exp").ok_or("does not say when it expires")?;
     if end.saturating_add(SKEW_SECS) <= now {
-        return Err("has expired");
+        return Err("has expired; compare the clocks of the provider and of this machine");
     }
     let is_ahead = |at: i64| at.saturating_sub(SKEW_SECS) > now;
     if moment(claims, "nbf").is_some_and(is_ahead) || moment(claims, "iat").is_some_and(is_ahead) {

@@ -54,11 +54,14 @@ pub(crate) fn tool(programs: &[String], probe: &[&str], advice: &str) -> String 
     }
 }
 
-/// Whether there is Node; where there is none, what needs it is not tested, and a line says so.
+/// Whether there is Node; where there is none, what needs it is not tested, and a line says so. With `AGENTSVC_CLIENTS=required`
+/// there must be one.
+#[track_caller]
 pub(crate) fn has_node(what: &str) -> bool {
     let version = Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let has_node = version.is_ok_and(|status| status.success());
     if !has_node {
+        assert!(std::env::var("AGENTSVC_CLIENTS").as_deref() != Ok("required"), "there is no Node for {what}");
         eprintln!("not tested: there is no Node for {what}");
     }
     has_node

@@ -193,6 +193,24 @@ def case_old_numbers_are_called_old(stage):
     expect(note).to_have_text("")
 
 
+def case_a_page_that_was_left_changes_no_address(stage):
+    """The chat is left while it is being built: it does not come back with the address of an agent when that is done."""
+    page = stage.page
+    stage.daemon.agent("first")
+    held = []
+    page.route("**/api/media/providers", lambda route: held.append(route))
+    stage.open("#/chat")
+    until("the chat is being built", lambda: page.evaluate("() => true") and held)
+    expect(page.get_by_text("first").first).to_be_visible()
+    stage.open("#/settings/health")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    with page.expect_response("**/api/media/providers"):
+        held[0].continue_()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.url.endswith("#/settings/health"), page.url
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+
+
 def case_a_toast_over_a_dialog_is_dismissed(stage):
     """What is said while a dialog is open is dismissed there; what is left when it closes stands on the page."""
     page = stage.open("#/automation/tasks")

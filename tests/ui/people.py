@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import access
 import stage as stages
-from stage import config
+from stage import config, until
 
 KEY = 'api_key = "the-key-of-the-configuration"\n'
 
@@ -191,12 +191,87 @@ def case_roles(stage):
     access.check(viewer, "an agent of a viewer")
 
 
+@config(KEY + "[budget]\nuser_daily_limit_usd = 4\n" + '[[users]]\nname = "zoe"\nrole = "viewer"\n')
+def case_budgets(stage):
+    """An admin sees what the agents of each user spend and sets limits; a user sees their own, and nobody else's."""
+    ann_id, ann_key = person(stage, "ann", "user")
+    bob_id, _ = person(stage, "bob", "user")
+    page = sign_in(stage, "the-key-of-the-configuration", "#/settings/people")
+    users = page.get_by_role("table", name="Users")
+    row = lambda name: users.get_by_role("row").filter(has=page.get_by_role("button", name=f"Budget of {name}"))
+    for name in ["ann", "bob", "zoe"]:
+        expect(row(name)).to_contain_text("$0 of $4.00 today")
+        expect(row(name)).to_contain_text("$0 this month")
+    # A wrong limit is refused at the field that the daemon names, and changes nothing.
+    stage.expect_refusals(400)
+    page.get_by_role("button", name="Budget of ann").click()
+    dialog = page.get_by_role("dialog", name="Budget of ann")
+    day, month, hour = (dialog.get_by_label(label) for label in ["Dollars per day", "Dollars per month", "Tokens per hour"])
+    expect(day).to_have_value("4")
+    for control, wrong, right in [(day, "-1", "0.5"), (month, "-0.01", "20"), (hour, "1.5", "")]:
+        control.fill(wrong)
+        dialog.get_by_role("button", name="Save").click()
+        expect(control).to_have_attribute("aria-invalid", "true")
+        expect(dialog.locator("[aria-invalid=true]")).to_have_count(1)
+        control.fill(right)
+    assert stage.daemon.call("GET", f"/api/budget/users/{ann_id}")["daily_limit_usd"] == 4
+    access.check(page, "the budget of a user")
+    stage.shoot("people-budget", page)
+    dialog.get_by_role("button", name="Save").click()
+    expect(row("ann")).to_contain_text("$0 of $0.50 today")
+    expect(row("ann")).to_contain_text("$0 of $20.00 this month")
+    expect(row("bob")).to_contain_text("$0 of $4.00 today")
+
+    # What ann's agent spends is on both pages; the limit ends her turns, and hers alone.
+    user = sign_in(stage, ann_key)
+    stage.expect_refusals(404)
+    agent = api(user, "POST", "/api/agents", {"manifest_toml": 'name = "anns"\n'})["agent_id"]
+    api(user, "POST", f"/api/agents/{agent}/message", {"message": "hello"})
+    spent = stage.daemon.call("GET", f"/api/budget/users/{ann_id}")["today_spent_usd"]
+    assert spent > 0
+    shown = f"${spent:.4f}" if spent < 0.01 else f"${spent:.2f}"
+    expect(row("ann")).to_contain_text(f"{shown} of $0.50 today")
+    account(user)
+    own = user.get_by_role("dialog", name="Your account")
+    expect(own).to_contain_text("ann")
+    expect(own).to_contain_text("Within limits")
+    expect(own.get_by_role("meter", name=f"Today: {shown} of $0.50")).to_be_visible()
+    expect(own.get_by_role("meter", name=f"This month: {shown} of $20.00")).to_be_visible()
+    access.check(user, "the account of a user")
+    stage.shoot("account", user)
+    own.get_by_role("button", name="Close").last.click()
+
+    page.get_by_role("button", name="Budget of ann").click()
+    day.fill("0.000001")
+    dialog.get_by_role("button", name="Save").click()
+    expect(row("ann").locator(".danger-text")).to_contain_text("today")
+    account(user)
+    expect(own).to_contain_text("Requests are refused until a limit is raised or the next period starts.")
+    refused = api(user, "GET", f"/api/budget/users/{bob_id}", None)
+    assert "not found" in refused["error"] and "today_spent_usd" not in refused, refused
+    # Those of the configuration have a budget, which is all that can be changed of them here.
+    expect(row("zoe").get_by_role("button")).to_have_count(1)
+    access.check(page, "users with their budgets")
+    stage.shoot("people-budgets", page)
+    expect(page.locator(".toast")).to_have_count(0)
+    for part, name in [(page, "users with their budgets"), (user, "the account of a user")]:
+        part.set_viewport_size({"width": 390, "height": 844})
+        until("it is laid out anew", lambda: part.evaluate("() => document.documentElement.scrollWidth <= innerWidth"))
+        access.check(part, f"{name} on a phone")
+        stage.shoot(f"{name.replace(' ', '-')}-phone", part)
+
+
+def account(page):
+    page.locator(".rail-foot").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Your account").click()
+
+
 def api(page, method, path, body):
     """A call with the key of the page."""
     script = """async ([method, path, body]) => {
       const key = sessionStorage.getItem("agentsvc-api-key");
       const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-      return (await fetch(path, { method, headers, body: JSON.stringify(body) })).json();
+      return (await fetch(path, { method, headers, body: body === null ? undefined : JSON.stringify(body) })).json();
     }"""
     return page.evaluate(script, [method, path, body])
 

@@ -197,6 +197,8 @@ class Daemon:
 
     def __init__(self, config=""):
         self.home = tempfile.mkdtemp(prefix="agentsvc-ui-")
+        #: Further variables of its environment, from the next start on.
+        self.variables = {}
         # A page is many small requests: the limit of requests is for strangers, not for this test.
         text = f'api_listen = "127.0.0.1:{lasting_port()}"\nrate_limit_per_second = 1000000\n{config}'
         pathlib.Path(self.home, "config.toml").write_text(text)
@@ -204,7 +206,7 @@ class Daemon:
         self.start()
 
     def start(self):
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": self.home, "AGENTSVC_HOME": self.home, "TEST_MODEL_KEY": "k"}
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": self.home, "AGENTSVC_HOME": self.home, "TEST_MODEL_KEY": "k", **self.variables}
         self.log = open(pathlib.Path(self.home, "stderr.txt"), "ab")
         self.process = subprocess.Popen([os.environ["AGENTSVC_BIN"], "start"], env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=self.log)

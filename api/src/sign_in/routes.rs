@@ -162,7 +162,7 @@ async fn callback(call: Call) -> Result<Response, Error> {
         }
         Ok(session) => Ok(private(reply::ok(&session)?)),
         Err(error) if is_page => {
-            Ok(private(page(error.status(), "Not signed in", error.message(), Some(("../../", "Back to agentsvc")))))
+            Ok(private(page(error.status(), "Sign-in failed", error.message(), Some(("../../", "Back to agentsvc")))))
         }
         Err(error) => Err(error),
     }

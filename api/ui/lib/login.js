@@ -5,8 +5,8 @@ import { address, failure, key } from "./api.js";
 import { removeDialog } from "./dialogs.js";
 import { field, fill, h } from "./dom.js";
 
-/** Asks until a key is accepted; resolves to true. Everything else of the page waits below it. */
-export function askForKey(reason) {
+/** Asks until a key is accepted; resolves to true. Everything else of the page waits below it. `reason` is about the key, `notice` about anything else. */
+export function askForKey(reason, notice = "") {
   return new Promise((resolve) => {
     const control = h("input", { type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
     const input = field("API key", control, { hint: "The api_key from the daemon's config.toml. It is kept in this tab until you close it." });
@@ -15,7 +15,7 @@ export function askForKey(reason) {
     const others = h("div", { class: "stack", hidden: true });
     const card = h("div", { class: "login-card" },
       h("img", { src: new URL("../icon.svg", import.meta.url), alt: "", width: 44, height: 44 }),
-      h("h1", { id: "login-title" }, "Sign in to agentsvc"), form, others);
+      h("h1", { id: "login-title" }, "Sign in to agentsvc"), notice ? h("p", { class: "notice", role: "alert" }, notice) : null, form, others);
     const dialog = h("dialog", { class: "login", "aria-labelledby": "login-title" }, card);
     const done = () => {
       dialog.close();

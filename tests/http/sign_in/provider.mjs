@@ -1,5 +1,6 @@
-// An identity provider that other people wrote (npm oidc-provider), for one client and one person. It prints its port, and reads
-// commands from standard input: "rotate" signs with another key from then on.
+// An identity provider that other people wrote (npm oidc-provider), for one client; anyone may sign in. It prints its port, and
+// answers commands of standard input: "rotate" signs with another key from then on, "expire" gives identity tokens that have
+// expired, and "renew" such as have not.
 //
 // usage: node provider.mjs <folder with node_modules> <port of the daemon>
 
@@ -13,6 +14,8 @@ const [folder, daemon] = process.argv.slice(2);
 const require = createRequire(`${folder}/`);
 const { default: Provider } = await import(pathToFileURL(require.resolve("oidc-provider")));
 
+/** Seconds that an identity token lasts. */
+let lasts = 300;
 let count = 0;
 function newKey() {
   count += 1;
@@ -28,7 +31,7 @@ const issuer = `http://127.0.0.1:${server.address().port}`;
 function start() {
   const provider = new Provider(issuer, {
     clients: [{
-      client_id: "me", client_secret: "client-secret-canary", redirect_uris: [`http://127.0.0.1:${daemon}/api/auth/callback`],
+      client_id: "me", client_secret: "client-secret-canary", redirect_uris: ["127.0.0.1", "localhost"].map((host) => `http://${host}:${daemon}/api/auth/callback`),
       response_types: ["code"], grant_types: ["authorization_code"],
     }],
     jwks: { keys: [newKey()] },
@@ -40,7 +43,7 @@ function start() {
     }),
     pkce: { required: () => true },
     features: { devInteractions: { enabled: true }, introspection: { enabled: true } },
-    ttl: { AccessToken: 300, AuthorizationCode: 60, IdToken: 300, Interaction: 300, Session: 300, Grant: 300 },
+    ttl: { AccessToken: 300, AuthorizationCode: 60, IdToken: () => lasts, Interaction: 300, Session: 300, Grant: 300 },
   });
   return provider.callback();
 }
@@ -49,9 +52,10 @@ let answer = start();
 server.on("request", (request, response) => answer(request, response));
 console.log(server.address().port);
 for await (const line of createInterface({ input: process.stdin })) {
-  if (line === "rotate") {
-    answer = start();
-    console.log("rotated");
-  }
+  if (line === "rotate") answer = start();
+  // More than the clocks may differ.
+  if (line === "expire") lasts = -120;
+  if (line === "renew") lasts = 300;
+  console.log(line);
 }
 process.exit(0);

@@ -2,17 +2,16 @@
 
 import { download, get } from "../../lib/api.js";
 import { learn } from "../../lib/agents.js";
+import { STATUS, STATUS_TEXT, STATUS_WORDS, budgetCard, editBudget } from "../../lib/budget.js";
 import { Chart } from "../../lib/charts.js";
 import { showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
-import { count, money, number, short, when } from "../../lib/format.js";
+import { count, money, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
-import { editBudget } from "./budget-form.js";
 
 const EVERY_MS = 10_000;
-const STATUS = { ok: "good", warning: "warn", exceeded: "bad" };
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -74,8 +73,8 @@ export async function mount(root, ctx) {
       budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `${count(today.requests, "call")}, ${short(today.input_tokens + today.output_tokens)} tokens`, `resets ${when(budget.daily_reset_at)}`),
       budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.reserved_usd > 0 ? `${money(budget.reserved_usd)} reserved for active calls` : "nothing reserved", `resets ${when(budget.monthly_reset_at)}`),
       budgetCard("Tokens this hour", budget.hourly_tokens_used, quota.hourly_token_limit, short, "of all agents", `resets ${when(budget.hourly_reset_at)}`),
-      h("section", { class: "card stat" }, h("span", {}, "Global budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, { ok: "Within limits", warning: "Near a limit", exceeded: "Exceeded" }[budget.status] ?? budget.status)),
-        h("small", {}, { ok: "Requests are allowed.", warning: "80 % of a limit is used.", exceeded: "Requests are refused until a limit is raised or the next period starts." }[budget.status] ?? "")));
+      h("section", { class: "card stat" }, h("span", {}, "Global budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, STATUS_WORDS[budget.status] ?? budget.status)),
+        h("small", {}, STATUS_TEXT[budget.status] ?? "")));
   }
 
   function showDaily() {
@@ -100,16 +99,6 @@ export async function mount(root, ctx) {
 
   await read();
   const again = poll(read, EVERY_MS, { signal, isRead: true });
-}
-
-/** Spent against a limit, with a bar; a limit of 0 is none. */
-function budgetCard(name, spent, limit, format, note, reset) {
-  const part = limit > 0 ? Math.min(1, spent / limit) : 0;
-  const level = part >= 1 ? "bad" : part >= 0.8 ? "warn" : "";
-  return h("section", { class: "card stat", title: reset }, h("span", {}, name), h("strong", {}, format(spent)),
-    h("small", {}, limit > 0 ? `of ${format(limit)}, ${number(Math.round(part * 100))} %` : "no limit"),
-    h("div", { class: `meter ${level}`, role: "meter", "aria-label": `${name}: ${format(spent)} of ${limit > 0 ? format(limit) : "no limit"}`, "aria-valuenow": Math.round(part * 100), "aria-valuemin": 0, "aria-valuemax": 100 }, h("i", { style: { "--part": `${part * 100}%` } })),
-    h("small", {}, note));
 }
 
 /** A row of buttons of which one is pressed. */

@@ -1,6 +1,7 @@
 // Users and keys: who may use the daemon, and with which keys. A key is shown once, when it is created.
 
-import { call, page } from "../../lib/api.js";
+import { call, get, page } from "../../lib/api.js";
+import { editBudget, spentOf } from "../../lib/budget.js";
 import { copyText } from "../../lib/code.js";
 import { choice, textInput } from "../../lib/controls.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
@@ -8,10 +9,12 @@ import { emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, count, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can, me } from "../../lib/me.js";
-import { poll } from "../../lib/poll.js";
+import { inLanes, perFrame, poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 
 const EVERY_MS = 10_000;
+/** Budgets that are read at once. */
+const LANES = 4;
 const ROLES = [["viewer", "Viewer: reads"], ["user", "User: has agents"], ["admin", "Admin: everything but owners"], ["owner", "Owner: everything"]];
 const SCOPES = [["read", "Read"], ["chat", "Chat with agents"], ["write", "Change agents and what belongs to them"], ["admin", "Change the installation"]];
 const DAY_SECS = 86_400;
@@ -25,16 +28,22 @@ const isBelow = (role) => can("admin") && (role !== "owner" || me().role === "ow
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let users = [];
+  /** Budgets by the id of the user. Those of the rows that are seen are read as often as the list is. */
+  const budgets = new Map();
+  const isRead = new Set();
+  const due = new Set();
+  const readDue = perFrame(readBudgets, signal);
   const nameOf = (id) => users.find((user) => user.id === id)?.name ?? "";
   const two = (strong, small) => h("span", { class: "two" }, h("strong", { class: "cut" }, strong), h("small", { class: "faint cut" }, small));
 
   const people = new Table({
     label: "Users", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No users.",
     columns: [
-      { label: "Name", width: "minmax(0, 2fr)", cell: (user) => two(user.name, [user.configured ? "set in config.toml" : "", ...Object.entries(user.channel_bindings).map(([channel, id]) => `${channel} ${id}`)].filter(Boolean).join(" · ") || "no chats") },
-      { label: "Role", width: "100px", cell: (user) => h("span", { class: "badge" }, user.role) },
+      { label: "Name", width: "minmax(0, 2fr)", cell: (user) => two(user.name, [h("span", { class: "narrow-only" }, `${[user.role, ...spentBy(user)].join(" · ")} · `), [user.configured ? "set in config.toml" : "", ...Object.entries(user.channel_bindings).map(([channel, id]) => `${channel} ${id}`)].filter(Boolean).join(" · ") || "no chats"]) },
+      { label: "Role", width: "100px", side: true, cell: (user) => h("span", { class: "badge" }, user.role) },
+      { label: "Spent", width: "minmax(0, 1.4fr)", side: true, cell: spending },
       { label: "Keys", width: "90px", side: true, end: true, cell: (user) => count(user.keys, "key") },
-      { label: "Actions", width: "120px", slim: "112px", end: true, cell: userActions },
+      { label: "Actions", width: "140px", slim: "132px", end: true, cell: userActions },
     ],
   });
   const keys = new Table({
@@ -57,9 +66,49 @@ export async function mount(root, ctx) {
       h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("key", 18), "Create a key"));
   }
 
+  /** What the agents of a user have spent, of what they may: today and this month; nothing until it is known. */
+  function spentBy(user) {
+    if (!isRead.has(user.id)) {
+      isRead.add(user.id);
+      due.add(user.id);
+      readDue();
+    }
+    const budget = budgets.get(user.id);
+    return budget ? [`${spentOf(budget.today_spent_usd, budget.daily_limit_usd)} today`, `${spentOf(budget.month_spent_usd, budget.monthly_limit_usd)} this month`] : [];
+  }
+
+  function spending(user) {
+    const made = two(...spentBy(user));
+    if (budgets.get(user.id)?.status === "exceeded") made.classList.add("danger-text");
+    return made;
+  }
+
+  async function readBudgets() {
+    const ids = [...due];
+    due.clear();
+    let isNew = false;
+    await inLanes(ids, LANES, async (id) => {
+      // One who was deleted meanwhile is gone from the next list.
+      const budget = await get(`/api/budget/users/${id}`, { signal }).catch(() => null);
+      if (!budget || JSON.stringify(budget) === JSON.stringify(budgets.get(id))) return;
+      budgets.set(id, budget);
+      isNew = true;
+    });
+    if (isNew && !signal.aborted) people.redraw();
+  }
+
+  async function limit(user) {
+    const text = "Applies to all agents of the user together, from the next call, and overrides the limits for users in the configuration.";
+    const budget = await editBudget({ title: `Budget of ${user.name}`, path: `/api/budget/users/${user.id}`, text, signal });
+    if (!budget) return;
+    budgets.set(user.id, budget);
+    people.redraw();
+  }
+
   function userActions(user) {
-    if (user.configured || !isBelow(user.role)) return null;
-    return h("span", { class: "row-actions" },
+    const budget = can("write") ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Budget of ${user.name}`, title: "Budget", onclick: () => limit(user).catch(showError) }, icon("money", 17)) : null;
+    if (user.configured || !isBelow(user.role)) return budget && h("span", { class: "row-actions" }, budget);
+    return h("span", { class: "row-actions" }, budget,
       h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Edit ${user.name}`, title: "Edit", onclick: () => edit(user).catch(showError) }, icon("edit", 17)),
       h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Delete ${user.name}`, title: "Delete", onclick: () => remove(user).catch(showError) }, icon("trash", 17)));
   }
@@ -82,6 +131,7 @@ export async function mount(root, ctx) {
   }
 
   async function read() {
+    isRead.clear();
     const [someUsers, someKeys] = await Promise.all([whole("/api/users", "users"), whole("/api/keys", "keys")]);
     users = someUsers;
     people.set(someUsers);

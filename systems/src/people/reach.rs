@@ -35,7 +35,12 @@ pub(crate) fn holder(world: &World) -> Option<Holder> {
         return Some(Holder::User(user));
     }
     let Actor::Agent { agent, .. } = world.resource::<Acting>().0 else { return None };
-    index::agent(world, agent).ok().map(|agent| Holder::Family(family_of(world, agent)))
+    index::agent(world, agent).ok().map(|agent| holder_of(world, agent))
+}
+
+/// Whose share of a pool what belongs to an agent takes.
+pub(crate) fn holder_of(world: &World, agent: Entity) -> Holder {
+    limit_of(world, agent).map_or_else(|| Holder::Family(family_of(world, agent)), Holder::User)
 }
 
 /// The user with a limited role whom an agent belongs to.

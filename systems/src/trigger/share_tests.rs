@@ -112,10 +112,10 @@ fn an_agent_gives_back_what_its_triggers_took_and_a_restart_counts_the_same() {
     world.actor = key_of(1);
     world.ask(ping(anns)).unwrap();
     let made = world.ask(with_one("more")).unwrap().agent;
-    let full = shares(&world);
-    assert_ne!(full, before);
+    let after = shares(&world);
+    assert_ne!(after, before);
     world.restart();
-    assert_eq!(shares(&world), full);
+    assert_eq!(shares(&world), after);
     world.ask(RemoveAgents(vec![anns, made])).unwrap();
     assert_eq!(shares(&world), before);
 }

@@ -51,15 +51,14 @@ impl Shares {
             Holder::User(_) => "a user and the agents of the user",
         };
         let full = |limit: String| {
-            let text =
-                format!("{whose} may have {limit} of {}, and this limit is reached; delete some first", quota.what);
+            let text = format!("{whose} may have {limit} together, and has them; delete some first");
             Err(Refusal::full(text, quota.code))
         };
         if more > 0 && used.count.saturating_add(more) > most {
-            return full(format!("{most}"));
+            return full(format!("{most} {}", quota.what));
         }
         if bytes > 0 && used.bytes.saturating_add(bytes) > most_bytes {
-            return full(format!("{most_bytes} bytes"));
+            return full(format!("{most_bytes} bytes of {}", quota.what));
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ impl CommandWorkspace {
     /// What the command has filled. Blocks until every file of the workspace was looked at.
     ///
     /// # Errors
-    /// Those of [`measure`].
+    /// Those of [`measure_at`].
     pub(in crate::kernel::sandbox) fn full(&self) -> Result<Option<Full>, Errno> {
         let bytes = self.quotas.measured(&self.path, || measure_at(&self.path))?;
         if bytes > self.quotas.limits().max_bytes {

@@ -51,7 +51,7 @@ impl Shares {
             Holder::User(_) => "a user and the agents of the user",
         };
         let full = |limit: String| {
-            let text = format!("{whose} may have {limit} together, and has them; delete some first");
+            let text = format!("{whose} may have at most {limit} together; delete some first");
             Err(Refusal::full(text, quota.code))
         };
         if more > 0 && used.count.saturating_add(more) > most {

@@ -19,8 +19,8 @@ pub(super) async fn write(
     order: DeliveryOrder,
 ) -> TryEnd {
     let Some(agent) = order.agent else { return TryEnd::Failed("no agent wrote it".to_owned()) };
-    let name = match parts.bridge.ask(GetAgent(agent)).await {
-        Ok(view) => view.name.to_string(),
+    let (name, holder) = match parts.bridge.ask(GetAgent(agent)).await {
+        Ok(view) => (view.name, view.holder),
         Err(refusal) if refusal.kind == RefusalKind::NotFound => {
             return TryEnd::Failed("the agent is gone".to_owned());
         }
@@ -32,7 +32,7 @@ pub(super) async fn write(
     }
     let workspaces = parts.workspaces.clone();
     let written = tokio::task::spawn_blocking(move || {
-        let workspace = workspaces.open(agent, &name)?;
+        let workspace = workspaces.open_for(agent, &name, holder)?;
         let head = format!("<!-- delivery {id} {} -->\n", order.at);
         if append { add(&workspace, &path, &head, &order.text) } else { replace(&workspace, &path, &order.text) }
     });

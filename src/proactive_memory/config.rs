@@ -1,8 +1,8 @@
 //! `[proactive_memory]`: entries of the memory that agents keep (spec 2, Memory).
 
 use agentsvc_api::proactive_memory::settings::{ProactiveMemory as Values, ProactiveMemorySettings};
-use agentsvc_systems::config::MAX_MEMORIES_DEFAULT;
 use agentsvc_systems::config::memory::MemorySettings;
+use agentsvc_systems::config::{FAMILY_MEMORY_BYTES_DEFAULT, MAX_MEMORIES_DEFAULT};
 use agentsvc_systems::manifest;
 use agentsvc_systems::proactive_memory::limits::{ENTRIES_MAX, ENTRY_CATEGORY_BYTES_MAX, ENTRY_HITS_MAX};
 
@@ -37,6 +37,10 @@ table! {
         confidence_decay_rate: f64 = 0.01 => number(0.0..=10.0).writable(),
         /// Maximum number of entries of an agent, 1 to 100000. More: the least confident and oldest are deleted.
         max_memories_per_agent: u32 = MAX_MEMORIES_DEFAULT => integer(1..=ENTRIES_MAX as u64).writable(),
+        /// Maximum size of what the agents of one family remember in bytes, which is an agent that a client created with those
+        /// spawned below it, or of the agents of one user with a limited role: memory, entries and knowledge. Beyond, no more is
+        /// stored.
+        family_max_bytes: u64 = FAMILY_MEMORY_BYTES_DEFAULT => integer(1 << 20..=1 << 50).writable(),
         /// Maximum characters of the entries that a turn is given, 100 to 1000000.
         format_context_max_chars: u32 = 8_000 => integer(100..=1_000_000).writable(),
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_api::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
@@ -137,16 +138,18 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
     let nobody = || Invoker {
         agent: AgentId(Uuid::nil()),
         family: AgentId(Uuid::nil()),
+        holder: Holder::Family(AgentId(Uuid::nil())),
         name: Box::default(),
         session: SessionId(Uuid::nil()),
         log: LogId(0),
         manifest: Arc::new(of_nobody(tool)),
     };
-    let Invoker { agent, family, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
+    let Invoker { agent, family, holder, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
     ToolRun {
         attempt: Attempt { job: JobId(Uuid::nil()), number: 0 },
         agent,
         family,
+        holder,
         agent_name,
         session,
         log,
@@ -209,6 +212,7 @@ mod tests {
         let invoker = Invoker {
             agent,
             family,
+            holder: Holder::Family(family),
             name: "a".into(),
             session: SessionId(Uuid::nil()),
             log: LogId(1),

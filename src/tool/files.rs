@@ -15,7 +15,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 ) -> Result<T, String> {
     let (run, workspaces) = (context.run.clone(), context.parts.workspaces.clone());
     let task = tokio::task::spawn_blocking(move || {
-        let workspace = workspaces.open(run.agent, &run.agent_name).map_err(sentence)?;
+        let workspace = workspaces.open_for(run.agent, &run.agent_name, run.holder).map_err(sentence)?;
         work(&workspace)
     });
     task.await.map_err(|_| "The file operation failed with an internal error.".to_owned())?

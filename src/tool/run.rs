@@ -209,6 +209,7 @@ mod tests {
     use std::sync::Arc;
 
     use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::kernel::holder::Holder;
     use agentsvc_components::kernel::id::JobId;
     use agentsvc_components::kernel::taint::{AgentTaint, Taint};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
@@ -230,6 +231,7 @@ mod tests {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
             family: AgentId(id),
+            holder: Holder::Family(AgentId(id)),
             agent_name: "a".into(),
             session: SessionId(id),
             log: LogId(1),

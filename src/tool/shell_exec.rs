@@ -108,6 +108,9 @@ pub(crate) fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
     let why = match full {
         Some(Full::Disk) => "The disk is full; it was killed",
         Some(Full::Workspace) => "The workspace is full (`[workspaces] max_bytes`); it was killed",
+        Some(Full::Share) => {
+            "The workspaces of the agent's family or user are full (`[workspaces] max_share_bytes`); it was killed"
+        }
         Some(Full::Workspaces) => {
             "The workspaces of all agents together are full (`[workspaces] max_total_bytes`); it was killed"
         }
@@ -149,6 +152,7 @@ mod tests {
         for (full, start) in [
             (Full::Disk, "The disk is full; it was"),
             (Full::Workspace, "The workspace is full"),
+            (Full::Share, "The workspaces of the agent's family or user are full"),
             (Full::Workspaces, "The workspaces of all agents together are full"),
             (Full::Watches, "All epoll watches of the daemon's user were in use"),
             (Full::Memory, "The machine has almost no memory left"),

@@ -25,7 +25,9 @@ impl From<Error> for FilesError {
             Error::NotFound(_) => Self::NotFound(text),
             Error::Path { .. } | Error::Outside(_) => Self::Wrong(text),
             Error::TooLarge { max, .. } => Self::TooLarge(max),
-            Error::Full(_) | Error::Quota { .. } | Error::TotalQuota { .. } => Self::Full(text),
+            Error::Full(_) | Error::Quota { .. } | Error::ShareQuota { .. } | Error::TotalQuota { .. } => {
+                Self::Full(text)
+            }
             Error::Unowned(_) => Self::Damaged(text),
             Error::Io { .. } => {
                 tracing::error!(%error, "a workspace could not be used");
@@ -95,7 +97,7 @@ pub(super) fn begin(
     if path.is_root() {
         return Err(FilesError::Wrong("the path does not name a file".to_owned()));
     }
-    let workspace = workspaces.open(owner.agent, &owner.name)?;
+    let workspace = workspaces.open_for(owner.agent, &owner.name, owner.holder)?;
     Ok(Box::new(Incoming { workspace, path: path.as_str().to_owned(), spool }))
 }
 
@@ -120,7 +122,7 @@ pub(super) fn copy(
     filename: &str,
     content: &mut File,
 ) -> Result<Written, FilesError> {
-    let workspace = workspaces.open(owner.agent, &owner.name)?;
+    let workspace = workspaces.open_for(owner.agent, &owner.name, owner.holder)?;
     for number in 1..=NAMES_TRIED_MAX {
         let path = numbered(filename, number);
         match workspace.metadata(&path) {

@@ -184,7 +184,7 @@ impl AgentHost {
 
     fn workspace(&self) -> Result<Workspace, String> {
         let run = &self.context.run;
-        self.context.parts.workspaces.open(run.agent, &run.agent_name).map_err(sentence)
+        self.context.parts.workspaces.open_for(run.agent, &run.agent_name, run.holder).map_err(sentence)
     }
 
     /// The workspace, where the path goes through no link: a capability for `notes/*` is none for what a link there leads to.

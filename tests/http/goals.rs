@@ -245,3 +245,49 @@ fn an_agent_changes_its_own_goals_and_sets_new_ones() {
     assert_eq!(read(&daemon, &foreign).expect(200)["status"], "pending");
     assert_eq!(daemon.get("/api/goals").expect(200)["total"], 3);
 }
+
+#[test]
+fn a_user_with_a_limited_role_leaves_goals_to_others() {
+    use agentsvc_components::kernel::limit::{GOAL_DESCRIPTION_BYTES_MAX, GOALS_BYTES_MAX, POOL_SHARES};
+    let mut daemon = crate::people::daemon();
+    let [(_, ann), (_, bob)] = ["ann", "bob"].map(|name| crate::people::person(&daemon, name, "user"));
+    let agent = |client: &Client, name: &str| {
+        let manifest = format!("name = \"{name}\"\n[model]\nsystem_prompt = \"x\"\n");
+        text(&client.post("/api/agents", &json!({ "manifest_toml": manifest })).expect(201)["agent_id"])
+    };
+    let (anns, bobs) = (agent(&ann, "anns"), agent(&bob, "bobs"));
+    let long = |agent: &str| {
+        let description = "d".repeat(GOAL_DESCRIPTION_BYTES_MAX - 1);
+        json!({ "title": "t", "description": description, "agent_id": agent })
+    };
+    // As many at a time as there are threads: each is on the disk before its answer.
+    let (threads, most) = (8, GOALS_BYTES_MAX / POOL_SHARES / GOAL_DESCRIPTION_BYTES_MAX);
+    let last = std::thread::scope(|scope| {
+        let fill = || {
+            let set = || id(&set(&ann, &long(&anns)));
+            (1..most / threads).for_each(|_| drop(set()));
+            set()
+        };
+        let filling: Vec<_> = (0..threads).map(|_| scope.spawn(fill)).collect();
+        let set: Vec<_> = filling.into_iter().map(|thread| thread.join().expect("goals are set")).collect();
+        set[0].clone()
+    });
+    let full = |client: &Client| {
+        let refused = client.post("/api/goals", &long(&anns));
+        let sentence = refused.refused(429);
+        assert_eq!(refused.expect(429)["code"], "goals_full");
+        assert!(sentence.contains("a user and the agents of the user"), "{sentence}");
+    };
+    full(&ann);
+    set(&bob, &long(&bobs));
+    set(&daemon, &long(&anns));
+    // Neither another agent nor the end of this one makes room; a goal less does.
+    ann.delete(&format!("/api/agents/{anns}")).expect(200);
+    daemon.restart();
+    let ann = Client { addr: daemon.addr, ..ann };
+    let again = agent(&ann, "again");
+    ann.post("/api/goals", &long(&again)).refused(429);
+    daemon.delete(&format!("/api/goals/{last}")).expect(200);
+    set(&ann, &long(&again));
+    ann.post("/api/goals", &long(&again)).refused(429);
+}

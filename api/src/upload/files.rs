@@ -1,6 +1,7 @@
 //! Files of agents as this room sees them: uploads, kept under ids that nobody guesses, and the agents' workspaces.
 //! Implemented where the disk is known.
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, Timestamp};
 
@@ -13,6 +14,8 @@ pub struct Owner {
     pub agent: AgentId,
     /// Its name now.
     pub name: Box<str>,
+    /// Whose share of the workspaces its files take.
+    pub holder: Holder,
 }
 
 /// Name of uploads that go with the work that they were sent for.

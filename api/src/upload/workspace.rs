@@ -4,7 +4,7 @@ use crate::upload::audit_kinds;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::scope::Scope;
-use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::agent::{AgentView, GetAgent};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::taint::TrustFiles;
 use hyper::StatusCode;
@@ -116,7 +116,8 @@ struct FilesTrusted {
 /// 400 for an id that is none, 404 for an agent that is not there.
 pub(crate) async fn owner(call: &Call) -> Result<Owner, Error> {
     let agent = call.id("id")?;
-    Ok(Owner { agent, name: call.ask(GetAgent(agent)).await?.name })
+    let AgentView { name, holder, .. } = call.ask(GetAgent(agent)).await?;
+    Ok(Owner { agent, name, holder })
 }
 
 /// Whose file the call is about, and which.

@@ -6,6 +6,7 @@ use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
@@ -71,6 +72,9 @@ pub struct Goal {
     /// When it was reached; `None` unless the status is [`GoalStatus::Completed`].
     #[serde(default)]
     pub completed_at: Option<Timestamp>,
+    /// Whose share of all goals it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for Goal {

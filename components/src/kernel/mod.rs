@@ -8,6 +8,7 @@ pub mod effect;
 mod erased;
 pub mod error_code;
 pub mod error_codes;
+pub mod holder;
 pub mod id;
 pub mod job;
 pub mod limit;

@@ -6,6 +6,7 @@ use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TaskId, UserId};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::taint::Taint;
@@ -79,6 +80,9 @@ pub struct Task {
     /// The user with a limited role who posted it, or whose agent did: only agents of this user take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
+    /// Whose share of all tasks it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for Task {

@@ -11,6 +11,7 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, SessionId, TurnId};
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
@@ -104,6 +105,8 @@ pub struct Trigger {
     pub enabled: bool,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Whose share of all triggers it takes.
+    pub holder: Option<Holder>,
 }
 
 impl Trigger {

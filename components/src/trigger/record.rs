@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId};
 use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
@@ -39,6 +40,9 @@ pub struct TriggerRecord {
     pub target: Option<AgentId>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Whose share of all triggers it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 record!(TriggerRecord: b'g', TriggerId, id);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
 use crate::kernel::taint::{AgentTaint, Taint};
 use crate::kernel::time::Timestamp;
@@ -55,6 +56,8 @@ pub struct ToolRun {
     pub agent: AgentId,
     /// The agent at the top of its family: who shares its places.
     pub family: AgentId,
+    /// Whose share of the workspaces its files take.
+    pub holder: Holder,
     /// The agent's name, which also names its workspace.
     pub agent_name: Box<str>,
     /// In which session.

@@ -118,6 +118,8 @@ pub enum Full {
     Disk,
     /// The workspace: it holds more than it may.
     Workspace,
+    /// The workspaces of a family of agents or of a user: they hold more than they may together.
+    Share,
     /// All workspaces: they hold more than they may together.
     Workspaces,
     /// The epoll watches that the user of this process has, with all commands together.

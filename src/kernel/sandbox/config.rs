@@ -56,6 +56,9 @@ table! {
     pub struct Workspaces {
         /// Maximum size of an agent's workspace in bytes. Beyond, writes are refused and commands stopped.
         max_bytes: u64 = 10 << 30 => integer(1 << 20..=1 << 50).writable(),
+        /// Maximum size of the workspaces of one family in bytes, which is an agent that a client created with those spawned
+        /// below it, or of the agents of one user with a limited role. Those of deleted agents are included. Beyond, as above.
+        max_share_bytes: u64 = 25 << 30 => integer(1 << 20..=1 << 50).writable(),
         /// Maximum size of all workspaces together in bytes, those of deleted agents included. Beyond, writes are refused and
         /// commands that write are stopped.
         max_total_bytes: u64 = 100 << 30 => integer(1 << 20..=1 << 50).writable(),

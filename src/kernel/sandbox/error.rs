@@ -70,6 +70,17 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
+    /// The workspaces of one family or user would hold more than they may.
+    #[error(
+        "{path:?} exceeds the limit of {max} bytes of the workspaces of one user, or of one agent with those spawned below it, \
+         deleted agents included (`[workspaces] max_share_bytes`); delete files of these agents first"
+    )]
+    ShareQuota {
+        /// The path.
+        path: String,
+        /// The bound.
+        max: u64,
+    },
     /// All workspaces together would hold more than they may.
     #[error(
         "{path:?} exceeds the limit of {max} bytes of all workspaces together (`[workspaces] max_total_bytes`); delete \

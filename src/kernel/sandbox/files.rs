@@ -95,7 +95,7 @@ impl Workspace {
     /// Readies it for a command, with a directory for its temporary files.
     ///
     /// # Errors
-    /// [`Error::Quota`] or [`Error::TotalQuota`] when there is too much already; those of
+    /// [`Error::Quota`], [`Error::ShareQuota`] or [`Error::TotalQuota`] when there is too much already; those of
     /// [`make_directory`](Self::make_directory).
     pub fn for_command(&self) -> Result<CommandWorkspace, Error> {
         let begun = CommandWorkspace::begin(&self.path, self.root.as_fd(), &self.shared.quotas);
@@ -376,6 +376,7 @@ fn exceeded(path: &str, quota: Quota) -> Error {
     let path = path.to_owned();
     match quota {
         Quota::Workspace(max) => Error::Quota { path, max },
+        Quota::Share(max) => Error::ShareQuota { path, max },
         Quota::Total(max) => Error::TotalQuota { path, max },
     }
 }

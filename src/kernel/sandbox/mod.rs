@@ -13,6 +13,7 @@ pub mod config;
 mod error;
 mod files;
 mod filter;
+mod holders;
 mod init;
 mod landlock;
 pub mod launcher;

@@ -13,13 +13,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use agentsvc_components::kernel::holder::Holder;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::command::Full;
 use super::config::Workspaces as Limits;
+use super::holders::noted_holder;
 use super::measure::{measure, measure_at};
 use crate::kernel::settings::Settings;
+
+mod command;
+
+pub use command::CommandWorkspace;
 
 /// How long a measure holds at least, for what this process writes; and for a command that begins while what others wrote
 /// before it is still to be measured.
@@ -46,6 +51,8 @@ struct State {
     known: HashMap<PathBuf, Known>,
     /// What all of these hold together.
     total: u64,
+    /// What those of each family or user hold together; none is 0.
+    shares: HashMap<Holder, u64>,
     /// Those in which something was deleted that no measure since has left out, and which deletion was the last.
     shrunk: BTreeMap<PathBuf, u64>,
     /// How many deletions there were.
@@ -68,6 +75,8 @@ struct State {
 struct Known {
     /// What was measured, and what this process has written since the measure began.
     bytes: u64,
+    /// Whose share it takes, where that is known.
+    holder: Option<Holder>,
     /// Everything that this process has ever written.
     written: u64,
     /// When the measure began; `None`: there is none that succeeded.
@@ -88,6 +97,8 @@ struct Known {
 pub(super) enum Quota {
     /// The bytes of one workspace.
     Workspace(u64),
+    /// The bytes of the workspaces of one family or user.
+    Share(u64),
     /// The bytes of all workspaces.
     Total(u64),
 }
@@ -105,16 +116,33 @@ pub(super) struct Change {
 
 impl Change {
     /// What a workspace holds afterwards, beside others that hold so much together.
-    fn of(self, bytes: u64, others: u64, limits: &Limits) -> Result<u64, Quota> {
+    fn of(self, bytes: u64, others: Sums, limits: &Limits) -> Result<u64, Quota> {
         let Self { written, coming, going } = self;
         let bytes = bytes.saturating_add(written).saturating_add(coming).saturating_sub(going);
         if bytes > limits.max_bytes {
             return Err(Quota::Workspace(limits.max_bytes));
         }
-        if others.saturating_add(bytes) > limits.max_total_bytes {
-            return Err(Quota::Total(limits.max_total_bytes));
+        let sum = |others: u64| others.saturating_add(bytes);
+        Sums { total: sum(others.total), share: others.share.map(sum) }.check(limits).map(|()| bytes)
+    }
+}
+
+/// What workspaces hold together.
+#[derive(Clone, Copy)]
+struct Sums {
+    /// All of them.
+    total: u64,
+    /// Those of the same family or user, where that is known.
+    share: Option<u64>,
+}
+
+impl Sums {
+    /// Is that more than there may be?
+    fn check(self, limits: &Limits) -> Result<(), Quota> {
+        if self.share.is_some_and(|share| share > limits.max_share_bytes) {
+            return Err(Quota::Share(limits.max_share_bytes));
         }
-        Ok(bytes)
+        if self.total > limits.max_total_bytes { Err(Quota::Total(limits.max_total_bytes)) } else { Ok(()) }
     }
 }
 
@@ -128,10 +156,38 @@ impl Known {
 impl State {
     /// Sets what a workspace holds, and the total with it.
     fn set(&mut self, directory: &Path, bytes: u64) {
-        if let Some(known) = self.known.get_mut(directory) {
-            self.total = self.total.saturating_sub(known.bytes).saturating_add(bytes);
-            known.bytes = bytes;
+        let Some(known) = self.known.get_mut(directory) else { return };
+        let (before, holder) = (std::mem::replace(&mut known.bytes, bytes), known.holder);
+        self.total = self.total.saturating_sub(before).saturating_add(bytes);
+        self.count_for(holder, before, bytes);
+    }
+
+    /// A holder has so much in place of so much.
+    fn count_for(&mut self, holder: Option<Holder>, before: u64, now: u64) {
+        let Some(holder) = holder else { return };
+        let share = self.shares.get(&holder).copied().unwrap_or_default();
+        match share.saturating_sub(before).saturating_add(now) {
+            0 => self.shares.remove(&holder),
+            share => self.shares.insert(holder, share),
+        };
+    }
+
+    /// What a workspace holds counts for this holder from here on.
+    fn hold(&mut self, directory: &Path, holder: Holder) {
+        if self.known.len() >= KNOWN_MAX && !self.known.contains_key(directory) {
+            return;
         }
+        let known = self.known.entry(directory.to_owned()).or_default();
+        let (before, bytes) = (known.holder.replace(holder), known.bytes);
+        self.count_for(before, bytes, 0);
+        self.count_for(Some(holder), 0, bytes);
+    }
+
+    /// What all workspaces hold, and those of the holder of one, but for so much of this one.
+    fn sums(&self, directory: &Path, but: u64) -> Sums {
+        let holder = self.known.get(directory).and_then(|known| known.holder);
+        let share = holder.map(|holder| self.shares.get(&holder).copied().unwrap_or_default());
+        Sums { total: self.total.saturating_sub(but), share: share.map(|share| share.saturating_sub(but)) }
     }
 
     fn remove(&mut self, directory: &Path) {
@@ -143,7 +199,7 @@ impl State {
     fn admit(&mut self, directory: &Path, change: Change, is_measured: bool, limits: &Limits) -> Result<(), Quota> {
         let unseen = if is_measured { Change { written: 0, ..change } } else { change };
         let before = self.known.get(directory).map_or(0, |known| known.bytes);
-        let bytes = unseen.of(before, self.total.saturating_sub(before), limits)?;
+        let bytes = unseen.of(before, self.sums(directory, before), limits)?;
         self.set(directory, bytes);
         if let Some(known) = self.known.get_mut(directory) {
             known.written = known.written.saturating_add(change.written).saturating_add(change.coming);
@@ -186,27 +242,37 @@ impl Quotas {
             if state.known.contains_key(directory) {
                 return state.admit(directory, change, true, &limits);
             }
-            Change { written: 0, ..change }.of(bytes, state.total, &limits).map(drop)
+            Change { written: 0, ..change }.of(bytes, state.sums(directory, 0), &limits).map(drop)
         };
         let admitted = match admit() {
-            Err(Quota::Total(_)) if self.measure_shrunk() => admit(),
+            Err(Quota::Share(_) | Quota::Total(_)) if self.measure_shrunk() => admit(),
             admitted => admitted,
         };
-        if matches!(admitted, Err(Quota::Total(_))) {
+        if matches!(admitted, Err(Quota::Share(_) | Quota::Total(_))) {
             self.count(COUNT_EVERY);
         }
         admitted
     }
 
-    /// Is there more in all workspaces together than there may be?
-    fn check_total(&self) -> Result<(), Quota> {
-        let max = self.limits().max_total_bytes;
-        let is_too_much = || self.state.lock().total > max;
-        if !is_too_much() || (self.measure_shrunk() && !is_too_much()) {
+    /// Is there more in all workspaces together than there may be, or in those of the holder of one?
+    fn check_sums(&self, directory: &Path) -> Result<(), Quota> {
+        let limits = self.limits();
+        let check = || self.state.lock().sums(directory, 0).check(&limits);
+        if check().is_ok() || (self.measure_shrunk() && check().is_ok()) {
             return Ok(());
         }
         self.count(COUNT_EVERY);
-        Err(Quota::Total(max))
+        check()
+    }
+
+    /// Is it known that the workspace takes the share of this holder?
+    pub(super) fn is_held(&self, directory: &Path, holder: Holder) -> bool {
+        self.state.lock().known.get(directory).is_some_and(|known| known.holder == Some(holder))
+    }
+
+    /// The workspace takes the share of this holder from here on.
+    pub(super) fn hold(&self, directory: &Path, holder: Holder) {
+        self.state.lock().hold(directory, holder);
     }
 
     /// A command begins in the workspace, unless there is too much already. Gives what it holds.
@@ -218,7 +284,7 @@ impl Quotas {
         let known = self.state.lock().known.get(directory).filter(holds).map(|known| known.bytes);
         let measured = || self.measured(directory, || measure(root)).ok().filter(|bytes| *bytes <= max);
         let bytes = known.or_else(measured).ok_or(Quota::Workspace(max))?;
-        self.check_total()?;
+        self.check_sums(directory)?;
         if let Some(known) = self.state.lock().known.get_mut(directory) {
             known.running += 1;
             known.changes += 1;
@@ -236,6 +302,8 @@ impl Quotas {
             (known, state.moves, state.shrunk.get(directory).copied())
         };
         let measured = measure();
+        let is_new = before.holder.is_none() && !self.state.lock().known.contains_key(directory);
+        let holder = if is_new { noted_holder(&self.root, directory) } else { None };
         let mut state = self.state.lock();
         // The mark stays until here: others that find too much must not take the old number for the new one meanwhile.
         if deletion.is_some() && state.shrunk.get(directory).copied() == deletion {
@@ -248,6 +316,9 @@ impl Quotas {
         let is_moved = state.moves != moves;
         if is_moved || (state.known.len() >= KNOWN_MAX && !state.known.contains_key(directory)) {
             return measured;
+        }
+        if let Some(holder) = holder.filter(|_| !state.known.contains_key(directory)) {
+            state.hold(directory, holder);
         }
         let known = state.known.entry(directory.to_owned()).or_default();
         known.measured = measured.is_ok().then_some(began);
@@ -364,55 +435,6 @@ impl Quotas {
         state.uncounted.push(to.to_owned());
         drop(state);
         self.start();
-    }
-}
-
-/// A workspace in which a command runs. It is measured when this goes.
-#[derive(Debug)]
-pub struct CommandWorkspace {
-    path: PathBuf,
-    /// Device and inode of the directory, which another one may take the path of.
-    id: Option<(u64, u64)>,
-    /// What it held when the command began.
-    bytes: u64,
-    quotas: Quotas,
-}
-
-impl CommandWorkspace {
-    /// A command begins in the workspace at `path`, unless there is too much already.
-    pub(super) fn begin(path: &Path, root: BorrowedFd<'_>, quotas: &Quotas) -> Result<Self, Quota> {
-        let bytes = quotas.begin(path, root)?;
-        let id = rustix::fs::fstat(root).ok().map(|found| (found.st_dev, found.st_ino));
-        Ok(Self { path: path.to_owned(), id, bytes, quotas: quotas.clone() })
-    }
-
-    /// What tells it from another directory at its path.
-    pub(super) fn id(&self) -> Option<(u64, u64)> {
-        self.id
-    }
-
-    /// Where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What the command has filled. Blocks until every file of the workspace was looked at.
-    ///
-    /// # Errors
-    /// Those of [`measure`].
-    pub(super) fn full(&self) -> Result<Option<Full>, Errno> {
-        let bytes = self.quotas.measured(&self.path, || measure_at(&self.path))?;
-        if bytes > self.quotas.limits().max_bytes {
-            return Ok(Some(Full::Workspace));
-        }
-        // One that does not write may go on.
-        Ok((bytes > self.bytes && self.quotas.check_total().is_err()).then_some(Full::Workspaces))
-    }
-}
-
-impl Drop for CommandWorkspace {
-    fn drop(&mut self) {
-        self.quotas.end(&self.path);
     }
 }
 

@@ -327,7 +327,7 @@ fn no_change_is_told_before_its_name_is_durable() {
 }
 
 fn limits(max_bytes: u64, max_total_bytes: u64) -> super::config::Workspaces {
-    super::config::Workspaces { max_bytes, max_total_bytes }
+    super::config::Workspaces { max_bytes, max_total_bytes, ..Default::default() }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!   <directory>/              the private workspace of one agent, named after it
 //!   .owners/<directory>       whose it is: the agent's id
 //!   .agents/<agent id>        where it is: the directory's name
+//!   .holders/<agent id>       whose share of all workspaces it takes: a family or a user
 //! ```
 //!
 //! The directory follows the agent's name, for people; the id decides. A mark in `.owners` that is lost is written again
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -53,7 +55,7 @@ pub(super) struct Shared {
     /// What they may hold.
     pub(super) quotas: Quotas,
     /// Held while directories change their owner or their name.
-    claims: Mutex<()>,
+    pub(super) claims: Mutex<()>,
     /// Directories whose owner was asked for and is not known, because the mark is damaged.
     pub(super) unknown: Mutex<BTreeSet<String>>,
 }
@@ -86,6 +88,13 @@ impl Workspaces {
     pub fn open(&self, agent: AgentId, name: &str) -> Result<Workspace, Error> {
         let directory = directory_of(agent, name);
         self.shared.open(agent, &directory, true).and_then(|found| found.ok_or(Error::NotFound(directory)))
+    }
+
+    /// As [`open`](Self::open); its files take the share of this holder from here on.
+    pub(crate) fn open_for(&self, agent: AgentId, name: &str, holder: Holder) -> Result<Workspace, Error> {
+        let workspace = self.open(agent, name)?;
+        self.shared.hold(agent, workspace.path(), holder)?;
+        Ok(workspace)
     }
 
     /// The workspace of the agent, if it has one.

@@ -30,8 +30,8 @@ mod spawn;
 mod summaries;
 mod update;
 
-pub(crate) use crate::people::family_of;
-pub(crate) use crate::people::{limit as acting_limit, limit_of, reaches_of};
+pub(crate) use crate::people::{family_of, holder_of};
+pub(crate) use crate::people::{holder as acting_holder, limit as acting_limit, limit_of, reaches_of};
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::{Family, check, members};

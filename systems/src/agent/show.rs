@@ -3,15 +3,16 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState, OwnedBy, SpawnedBy};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
-use super::family_of;
 use super::index::agent_named;
 use super::spawn::current;
+use super::{family_of, holder_of};
 use crate::config::Settings;
 use crate::config::memory::MemorySettings;
 use crate::kernel::command::{Answer, command};
@@ -58,6 +59,8 @@ pub struct AgentView {
     pub owner: Option<UserId>,
     /// The agent at the top of its family, which a client created: who shares its quotas. It may be gone already.
     pub family: AgentId,
+    /// Whose share of a pool what belongs to it takes.
+    pub holder: Holder,
 }
 
 impl AgentView {
@@ -84,6 +87,7 @@ impl AgentView {
             taint: agent.taint.own,
             owner: world.get::<OwnedBy>(entity).map(|by| by.0),
             family: family_of(world, entity),
+            holder: holder_of(world, entity),
         })
     }
 }

@@ -87,6 +87,10 @@ pub struct Settings {
     /// The same of all agents of one user (`[sessions] user_max_bytes`).
     #[serde(default = "user_sessions_default")]
     pub user_sessions_max_bytes: u64,
+    /// Bytes that the agents of one family, or of one user with a limited role, may remember together (`[proactive_memory]
+    /// family_max_bytes`).
+    #[serde(default = "family_memory_default")]
+    pub family_memory_max_bytes: u64,
     /// The rest of `[proactive_memory]`.
     #[serde(default)]
     pub memory: MemorySettings,
@@ -109,6 +113,13 @@ pub const FAMILY_SESSIONS_BYTES_DEFAULT: u64 = 10 << 30;
 
 /// The same of all agents of one user.
 pub const USER_SESSIONS_BYTES_DEFAULT: u64 = 20 << 30;
+
+/// Bytes that the agents of one family remember where nothing else is said.
+pub const FAMILY_MEMORY_BYTES_DEFAULT: u64 = 10 << 30;
+
+const fn family_memory_default() -> u64 {
+    FAMILY_MEMORY_BYTES_DEFAULT
+}
 
 const fn family_sessions_default() -> u64 {
     FAMILY_SESSIONS_BYTES_DEFAULT
@@ -170,6 +181,7 @@ impl Default for Settings {
             agents_per_user_max: AGENTS_PER_USER_DEFAULT,
             family_sessions_max_bytes: FAMILY_SESSIONS_BYTES_DEFAULT,
             user_sessions_max_bytes: USER_SESSIONS_BYTES_DEFAULT,
+            family_memory_max_bytes: FAMILY_MEMORY_BYTES_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),
             prompt_intelligence: false,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::index::QUOTA;
 use super::{GoalView, Goals, check_text, checked_title, tree};
-use crate::agent::{is_limited, reached};
+use crate::agent::{acting_holder, is_limited, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -67,8 +67,11 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
         created_at: now,
         updated_at: now,
         completed_at: (status == GoalStatus::Completed).then_some(now),
+        holder: acting_holder(world),
     };
-    QUOTA.admit(world.resource::<Goals>().used, 1, goal.bytes())?;
+    let goals = world.resource::<Goals>();
+    QUOTA.admit(goals.used, 1, goal.bytes())?;
+    goals.shares.admit(&QUOTA, goal.holder, 1, goal.bytes())?;
     let id: GoalId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);

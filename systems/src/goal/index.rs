@@ -14,6 +14,7 @@ use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
+use crate::kernel::share::Shares;
 
 /// Every goal.
 pub(crate) type Goals = Entities<Goal>;
@@ -35,6 +36,8 @@ pub struct GoalPlaces {
     by_agent: BTreeSet<(Option<AgentId>, GoalId)>,
     /// Open goals of agents, in the order in which they stand in the prompt: due ones first, then by age.
     open: BTreeSet<(AgentId, Timestamp, GoalId)>,
+    /// What each holder takes.
+    pub(super) shares: Shares,
 }
 
 /// Goals without a due date stand behind all others.
@@ -66,6 +69,7 @@ impl Places<Goal> for GoalPlaces {
         self.by_parent.insert((goal.parent, id));
         self.by_agent.insert((goal.agent, id));
         self.open.extend(place(id, goal));
+        self.shares.add(goal.holder, 1, goal.bytes());
     }
 
     fn remove(&mut self, id: GoalId, goal: &Goal) {
@@ -74,6 +78,7 @@ impl Places<Goal> for GoalPlaces {
         if let Some(place) = place(id, goal) {
             self.open.remove(&place);
         }
+        self.shares.remove(goal.holder, 1, goal.bytes());
     }
 }
 

@@ -77,6 +77,8 @@ fn check_text(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
 }
 
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tree_tests;

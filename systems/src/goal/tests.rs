@@ -284,7 +284,8 @@ fn rows_of_goals_are_those_of_the_first_release() {
         completed_at: Option<Timestamp>,
     }
     let id = GoalId(Uuid::from_u128(7));
-    let Goal { title, description, note, agent, parent, status, due_at, created_at, updated_at, completed_at } = goal();
+    let Goal { title, description, note, agent, parent, status, due_at, created_at, updated_at, completed_at, .. } =
+        goal();
     let row = Row { id, title, description, note, agent, parent, status, due_at, created_at, updated_at, completed_at };
     let op = put_component(id, &goal());
     assert_eq!(op.value, Some(encode(&row)));

@@ -1,10 +1,11 @@
 //! A goal changes.
 
 use crate::goal::audit_kinds;
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
@@ -12,6 +13,7 @@ use serde_json::json;
 use super::create::{check_agent, stain};
 use super::index::QUOTA;
 use super::{GoalView, Goals, check_text, checked_title, tree};
+use crate::agent::acting_holder;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -76,16 +78,26 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     if let Some(parent) = patch.parent {
         tree::check_parent(world, parent, Some(id))?;
     }
-    let longer = world.get::<Goal>(entity).map_or(0, |goal| growth(goal, title.as_deref(), &patch));
-    QUOTA.admit(world.resource::<Goals>().used, 0, longer)?;
+    let holder = check_room(world, entity, title.as_deref(), &patch)?;
     let now = world.resource::<Now>().0;
-    change(world, entity, |goal: &mut Goal| apply(goal, title, patch, now));
+    change(world, entity, |goal: &mut Goal| {
+        apply(goal, title, patch, now);
+        goal.holder = holder;
+    });
     let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
     let (agent, status) = (goal.agent, goal.status);
     pass_on(world, owner, agent);
     stain(world, agent);
     world.audit(audit_kinds::GOAL_UPDATED, agent, json!({ "goal": id, "status": status }));
     GoalView::seen(world, id)
+}
+
+/// Refuses longer texts where there is no room for them; gives whose share the goal takes then.
+fn check_room(world: &World, at: Entity, title: Option<&str>, patch: &GoalPatch) -> Result<Option<Holder>, Refusal> {
+    let Some(goal) = world.get::<Goal>(at) else { return Ok(None) };
+    let (goals, longer) = (world.resource::<Goals>(), growth(goal, title, patch));
+    QUOTA.admit(goals.used, 0, longer)?;
+    goals.shares.grown(&QUOTA, (goal.holder, acting_holder(world)), (goal.bytes(), longer))
 }
 
 /// A goal that changes hands may hold what its former owner was tainted with.

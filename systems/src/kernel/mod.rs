@@ -30,6 +30,7 @@ pub(crate) mod quota;
 pub(crate) mod reaction;
 pub mod record;
 pub(crate) mod restore;
+pub(crate) mod share;
 pub mod stage;
 pub mod stored;
 pub(crate) mod table;

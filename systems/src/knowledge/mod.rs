@@ -30,7 +30,7 @@ use usage::Graphs;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "taint", "event"],
+    uses: &["audit", "event", "memory", "taint"],
     install: |world| {
         world.init_resource::<Graphs>();
         on(world, |world, gone: &Removed<AgentId>| usage::erase(world, gone.id));

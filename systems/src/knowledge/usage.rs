@@ -14,6 +14,7 @@ use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error};
 use crate::kernel::restore::Records;
+use crate::memory;
 
 /// How much every agent has that has any, or had some.
 #[derive(Resource, Default)]
@@ -84,6 +85,9 @@ pub(super) fn change(
     if change.bytes > 0 && now.bytes > KNOWLEDGE_BYTES_MAX {
         return Err(full(KNOWLEDGE_BYTES_MAX, "bytes"));
     }
+    let more = now.bytes.cast_signed() - was.bytes.cast_signed();
+    memory::admit(world, agent, more, error_codes::KNOWLEDGE_FULL)?;
+    memory::count(world, agent, more);
     world.resource_mut::<Graphs>().0.insert(agent, now);
     world.op(record::put(&now));
     Ok(now)
@@ -91,8 +95,9 @@ pub(super) fn change(
 
 /// Takes in what is stored (restore).
 pub(super) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
-    let mut graphs = world.resource_mut::<Graphs>();
     for record in records.take::<KnowledgeUseRecord>() {
+        memory::count(world, record.agent, record.bytes.cast_signed());
+        let mut graphs = world.resource_mut::<Graphs>();
         graphs.0.insert(record.agent, record);
     }
     Ok(())

@@ -10,12 +10,14 @@ pub mod audit_kinds;
 mod delete;
 pub mod error_codes;
 mod put;
+mod share;
 mod usage;
 
 pub use delete::{DeleteMemory, Doomed};
 pub use put::{PutEntry, PutMemory};
 pub use usage::{GetMemoryUse, MemoryUse};
 
+pub(crate) use share::{admit, count};
 pub(crate) use usage::{Memories, carry, changed, check_seen, erase, load, note_change, revision, revisions};
 
 use bevy_ecs::prelude::World;
@@ -35,7 +37,7 @@ use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "taint", "event"],
+    uses: &["agent", "audit", "config", "event", "taint"],
     content: &[(b'k', is_record::<MemoryRecord>)],
     kinds: &[Kind::record::<MemoryUseRecord>()],
     restore: &[(Phase::Owned, load)],
@@ -81,8 +83,12 @@ fn audit<'a>(world: &mut World, kind: AuditKind, agent: AgentId, keys: impl Exac
 /// Prepares a new world for memory.
 fn install(world: &mut World) {
     world.init_resource::<Memories>();
+    world.init_resource::<share::Remembered>();
+    on(world, |world, gone: &Removed<AgentId>| share::forget(world, gone.id));
     on(world, |world, gone: &Removed<AgentId>| erase(world, gone.id));
 }
 
+#[cfg(test)]
+mod share_tests;
 #[cfg(test)]
 mod tests;

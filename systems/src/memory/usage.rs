@@ -11,6 +11,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::{AgentId, Refusal};
 
+use super::share::{admit, count};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
@@ -109,6 +110,7 @@ pub(super) fn change<'a>(
     change: &Change,
 ) -> Result<MemoryUse, Refusal> {
     index::agent(world, agent)?;
+    let room = admit(world, agent, change.bytes, error_codes::MEMORY_FULL);
     let mut memories = world.resource_mut::<Memories>();
     let memory = memories.0.entry(agent).or_default();
     if !memory.is_unchanged(seen, keys.clone()) {
@@ -123,9 +125,12 @@ pub(super) fn change<'a>(
     if change.bytes > 0 && bytes > limit::MEMORY_BYTES_MAX {
         return Err(full(format!("the limit is {} bytes", limit::MEMORY_BYTES_MAX)));
     }
+    room?;
+    let more = bytes.cast_signed() - memory.bytes.cast_signed();
     (memory.entries, memory.bytes) = (entries, bytes);
     memory.note(keys);
     let now = MemoryUse { entries, bytes, revision: memory.revision };
+    count(world, agent, more);
     world.op(if entries == 0 {
         record::remove::<MemoryUseRecord>(agent)
     } else {
@@ -165,8 +170,9 @@ pub(crate) fn changed() -> Refusal {
 
 /// Takes in what is stored (restore).
 pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
-    let mut memories = world.resource_mut::<Memories>();
     for MemoryUseRecord { agent, entries, bytes } in records.take() {
+        count(world, agent, bytes.cast_signed());
+        let mut memories = world.resource_mut::<Memories>();
         memories.0.insert(agent, Memory { entries, bytes, ..Memory::default() });
     }
     Ok(())

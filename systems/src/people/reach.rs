@@ -1,6 +1,7 @@
 //! What those who act may know of: users with a limited role, and their agents, know of what belongs to the user.
 
 use agentsvc_components::agent::{OwnedBy, SpawnedBy};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::people::User;
@@ -25,6 +26,21 @@ pub(crate) fn limit(world: &World) -> Option<UserId> {
         },
         Actor::System | Actor::Api => None,
     }
+}
+
+/// Whose share of a pool whoever acts takes: that of a user with a limited role, or that of the agent's family. `None` for those
+/// whom the pool alone bounds.
+pub(crate) fn holder(world: &World) -> Option<Holder> {
+    if let Some(user) = limit(world) {
+        return Some(Holder::User(user));
+    }
+    let Actor::Agent { agent, .. } = world.resource::<Acting>().0 else { return None };
+    index::agent(world, agent).ok().map(|agent| holder_of(world, agent))
+}
+
+/// Whose share of a pool what belongs to an agent takes.
+pub(crate) fn holder_of(world: &World, agent: Entity) -> Holder {
+    limit_of(world, agent).map_or_else(|| Holder::Family(family_of(world, agent)), Holder::User)
 }
 
 /// The user with a limited role whom an agent belongs to.

@@ -218,7 +218,10 @@ pub(super) fn rows(world: &World) -> impl Iterator<Item = &MemoryEntriesRecord> 
 /// Takes in what is stored (restore).
 pub(super) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut entries = Entries::default();
-    records.take::<MemoryEntriesRecord>().into_iter().for_each(|known| entries.set(known));
+    for known in records.take::<MemoryEntriesRecord>() {
+        memory::count(world, known.agent, known.counts.bytes.cast_signed());
+        entries.set(known);
+    }
     *world.resource_mut::<Entries>() = entries;
     Ok(())
 }

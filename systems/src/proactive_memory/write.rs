@@ -118,6 +118,8 @@ pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesW
     }
     removes.iter().for_each(|gone| counts::remove(&mut known.counts, &gone.old));
     counts::admit(&known.counts, &before)?;
+    let more = known.counts.bytes.cast_signed() - before.bytes.cast_signed();
+    memory::admit(world, agent, more, memory::error_codes::MEMORY_FULL)?;
     if known.counts.entries() > before.entries().max(most) || known.counts.entries() > limits::ENTRIES_MAX {
         // The writer removes the least valuable ones; others were added since it looked.
         return Err(memory::changed());
@@ -136,6 +138,7 @@ pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesW
     if cause != Cause::Access {
         memory::note_change(world, agent, names.iter().map(|name| &**name));
     }
+    memory::count(world, agent, more);
     world.op(record::put(&known));
     let number = known.changes;
     world.resource_mut::<Entries>().set(known);

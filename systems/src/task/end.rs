@@ -53,7 +53,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
         let text = "another agent has claimed the task";
         return Err(Refusal::of(error_codes::TASK_NOT_YOURS, text));
     }
-    let (title, agent, read) = (task.title.to_string(), task.claimed_by, task.taint);
+    let (title, agent, read, holder) = (task.title.to_string(), task.claimed_by, task.taint, task.holder);
     taint::carry(world, read);
     let told = event_text(result.as_deref().unwrap_or_default());
     let now = world.resource::<Now>().0;
@@ -78,6 +78,6 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     world.event(event);
     world.audit(kind, agent, json!({ "task": id }));
     let ended = TaskView::seen(world, id);
-    remove::forget_ended(world);
+    remove::forget_ended(world, holder);
     ended
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::task::{Task, TaskState};
@@ -17,9 +18,11 @@ use crate::agent::{acting_limit, check_reach, is_limited, reaches_of};
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
+use crate::kernel::share::Shares;
 use crate::taint;
 
 /// Every task.
@@ -55,6 +58,10 @@ pub struct TaskPlaces {
     claims_of: BTreeSet<(AgentId, TaskId)>,
     /// Those that ended, the oldest end first.
     ended: BTreeSet<(Timestamp, TaskId)>,
+    /// The same, by whose share they take.
+    ended_of: BTreeSet<(Holder, Timestamp, TaskId)>,
+    /// What each holder takes: the open tasks, and the bytes of all.
+    pub(super) shares: Shares,
     /// How many there are in each state, in the order of [`TaskState::ALL`].
     counts: [usize; TaskState::ALL.len()],
 }
@@ -139,6 +146,15 @@ impl TaskPlaces {
         Some(oldest.1)
     }
 
+    /// The ended task to forget because whoever's it is takes more bytes than their share; others' stay.
+    pub(super) fn ended_over_of(&self, holder: Holder) -> Option<TaskId> {
+        if !self.shares.is_over(&QUOTA, holder) {
+            return None;
+        }
+        let oldest = self.ended_of.range((holder, Timestamp(i64::MIN), FIRST)..).next()?;
+        (oldest.0 == holder).then_some(oldest.2)
+    }
+
     fn place(&mut self, id: TaskId, task: &Task, is_in: bool) {
         match task.state {
             TaskState::Pending => {
@@ -152,7 +168,11 @@ impl TaskPlaces {
                 }
             }
             TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
-                put(&mut self.ended, is_in, (task.ended_at.unwrap_or_default(), id));
+                let at = task.ended_at.unwrap_or_default();
+                put(&mut self.ended, is_in, (at, id));
+                if let Some(holder) = task.holder {
+                    put(&mut self.ended_of, is_in, (holder, at, id));
+                }
             }
         }
     }
@@ -161,17 +181,27 @@ impl TaskPlaces {
 impl Places<Task> for TaskPlaces {
     fn insert(&mut self, id: TaskId, task: &Task) {
         self.counts[task.state as usize] += 1;
+        self.shares.add(task.holder, usize::from(task.state.is_open()), task.bytes());
         self.place(id, task, true);
     }
 
     fn remove(&mut self, id: TaskId, task: &Task) {
         self.counts[task.state as usize] -= 1;
+        self.shares.remove(task.holder, usize::from(task.state.is_open()), task.bytes());
         self.place(id, task, false);
     }
 }
 
-/// Is there room for one more open task, of `more` bytes?
-pub(super) fn has_room(tasks: &Tasks, more: usize) -> Result<(), Refusal> {
+/// What tasks may take: so many open ones, and the bytes of all.
+const QUOTA: Quota = Quota {
+    count: limit::TASKS_OPEN_MAX,
+    bytes: limit::TASKS_BYTES_MAX,
+    what: "open tasks",
+    code: error_codes::TASKS_FULL,
+};
+
+/// Is there room for one more open task of a holder, of `more` bytes?
+pub(super) fn has_room(tasks: &Tasks, holder: Option<Holder>, more: usize) -> Result<(), Refusal> {
     let full = |what: String| {
         let text = format!("the task queue is full: {what} are open; complete or delete some first");
         Err(Refusal::full(text, error_codes::TASKS_FULL))
@@ -182,7 +212,7 @@ pub(super) fn has_room(tasks: &Tasks, more: usize) -> Result<(), Refusal> {
     if tasks.used.bytes + more > limit::TASKS_BYTES_MAX {
         return full(format!("{} bytes", limit::TASKS_BYTES_MAX));
     }
-    Ok(())
+    tasks.shares.admit(&QUOTA, holder, 1, more)
 }
 
 /// Prepares a new world for tasks.

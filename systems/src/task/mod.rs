@@ -11,7 +11,7 @@
 //! | running   | the agent that has it is removed  | pending   | none             |
 //! | failed    | retry                             | pending   | `task_posted`    |
 //! | any       | delete                            | removed   | none             |
-//! | completed, failed | too many newer ones ended | removed   | none             |
+//! | completed, failed | too many newer ones ended, or their user or family takes too much | removed | none |
 //!
 //! Everything else is refused with 409 and changes nothing. Two claims of one task are two commands: the first has it.
 
@@ -76,5 +76,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("task")
 };
 
+#[cfg(test)]
+mod share_tests;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::index::has_room;
 use super::{TaskView, Tasks};
-use crate::agent::{acting_limit, agent_named, check_reach, is_limited, is_shared, reached};
+use crate::agent::{acting_holder, acting_limit, agent_named, check_reach, is_limited, is_shared, reached};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::event::told::Tell;
@@ -73,8 +73,9 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         ended_at: None,
         taint: taint::handed_on(world),
         user: acting_limit(world),
+        holder: acting_holder(world),
     };
-    has_room(world.resource::<Tasks>(), task.bytes())?;
+    has_room(world.resource::<Tasks>(), task.holder, task.bytes())?;
     let id: TaskId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, task)).id();
     world.mark(entity);

@@ -4,6 +4,7 @@ use crate::task::audit_kinds;
 use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, TaskId};
 use serde_json::json;
@@ -33,16 +34,17 @@ impl Removable for Task {
 }
 
 /// Removes the tasks that ended first while more than
-/// [`TASKS_ENDED_MAX`](agentsvc_components::kernel::limit::TASKS_ENDED_MAX) are kept.
-pub(super) fn forget_ended(world: &mut World) {
-    while let Some(entity) = oldest_ended_over(world) {
+/// [`TASKS_ENDED_MAX`](agentsvc_components::kernel::limit::TASKS_ENDED_MAX) are kept, and those of the holder while it takes more
+/// bytes than its share: results need no room.
+pub(super) fn forget_ended(world: &mut World, holder: Option<Holder>) {
+    while let Some(entity) = oldest_ended_over(world, holder) {
         world.despawn(entity);
     }
 }
 
-fn oldest_ended_over(world: &World) -> Option<Entity> {
+fn oldest_ended_over(world: &World, holder: Option<Holder>) -> Option<Entity> {
     let tasks = world.resource::<Tasks>();
-    tasks.get(tasks.ended_over()?)
+    tasks.get(tasks.ended_over().or_else(|| tasks.ended_over_of(holder?))?)
 }
 
 /// The agent is gone: what it had claimed waits again, which is no event (spec 1, Triggers, rule 5). Tasks that name it

@@ -13,6 +13,7 @@ use super::{Triggers, Waves};
 use crate::kernel::check::Faults;
 use crate::kernel::index;
 use crate::kernel::quota::Used;
+use crate::kernel::share::Shares;
 
 /// Says which index is wrong, and whose turn's end was not heard ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
@@ -20,10 +21,11 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let world = &*world;
     let triggers = world.resource::<Triggers>();
     let (mut by_id, mut by_owner, mut by_target) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut used = Used::default();
+    let (mut used, mut shares) = (Used::default(), Shares::default());
     for (entity, id, trigger, state) in found.iter(world) {
         by_id.insert((*id, entity));
         used.add(trigger.bytes());
+        shares.add(trigger.holder, 1, trigger.bytes());
         by_owner.insert((trigger.agent, *id));
         by_target.extend(trigger.target.map(|target| (target, *id)));
         let lives = |agent: Entity| world.get::<Agent>(agent).is_some();
@@ -38,6 +40,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     }
     faults.same("triggers", &triggers.all(), &by_id);
     faults.same("room of triggers", &triggers.used, &used);
+    faults.same("shares of triggers", &triggers.shares, &shares);
     QUOTA.check(used, faults);
     faults.same("triggers by owner", triggers.by_owner(), &by_owner);
     faults.same("triggers by target", triggers.by_target(), &by_target);

@@ -4,6 +4,7 @@ use crate::trigger::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
 use agentsvc_components::trigger::record::TriggerRecord;
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
-use crate::agent::reached;
+use crate::agent::{acting_holder, reached};
 use crate::audit::Audit;
 use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
@@ -76,11 +77,19 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
         session_mode: new.session_mode,
         enabled: new.enabled,
         created_at: world.resource::<Now>().0,
+        holder: acting_holder(world),
     };
-    QUOTA.admit(world.resource::<Triggers>().used, 1, trigger.bytes())?;
+    check_room(world, trigger.holder, 1, trigger.bytes())?;
     let (id, entity) = place(world, trigger);
     world.audit(audit_kinds::TRIGGER_CREATED, agent, json!({ "trigger": id, "target": new.target }));
     TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
+}
+
+/// Refuses so many further triggers, of so many bytes, where there is no room for them: for all, or for the holder.
+fn check_room(world: &World, holder: Option<Holder>, more: usize, bytes: usize) -> Result<(), Refusal> {
+    let triggers = world.resource::<Triggers>();
+    QUOTA.admit(triggers.used, more, bytes)?;
+    triggers.shares.admit(&QUOTA, holder, more, bytes)
 }
 
 /// Refuses a message that is empty or too long.
@@ -107,7 +116,7 @@ pub(super) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<()
         taint::check_lasting(world)?;
     }
     let bytes = triggers.iter().map(ManifestTrigger::bytes).sum();
-    QUOTA.admit(world.resource::<Triggers>().used, triggers.len(), bytes)
+    check_room(world, acting_holder(world), triggers.len(), bytes)
 }
 
 /// Refuses to give an agent to a user while its triggers wake agents that may be others'.
@@ -125,7 +134,7 @@ pub(super) fn wakes_itself_only(world: &World, agent: Entity) -> Result<(), Refu
 /// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live, or is not for whoever
 /// makes the agent, is made as if the target had gone: switched off, and without it.
 pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTrigger]) {
-    let created_at = world.resource::<Now>().0;
+    let (created_at, holder) = (world.resource::<Now>().0, acting_holder(world));
     for new in triggers {
         // It was found to be one when the manifest was read.
         let Ok(pattern) = from_text(&new.pattern) else { continue };
@@ -140,6 +149,7 @@ pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTri
             session_mode: new.session_mode,
             enabled: new.enabled && target.is_some() == new.target_agent_id.is_some(),
             created_at,
+            holder,
         };
         place(world, trigger);
     }
@@ -151,12 +161,14 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     super::waves::meet(world);
     let id: TriggerId = mint_for(world, trigger.agent);
     let (owner, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
+    let holder = trigger.holder;
     let owner = (owner, id_of::<AgentId>(world, owner));
     let entity = world.spawn((id, trigger, TriggerState::default())).id();
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.insert(id, entity, owner, &pattern);
     triggers.set_target(id, None, target);
     triggers.used.add(bytes);
+    triggers.shares.add(holder, 1, bytes);
     store(world, entity);
     (id, entity)
 }
@@ -182,5 +194,6 @@ pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TriggerRecord> 
         session_mode: trigger.session_mode,
         target: trigger.target.map(|target| id_of(world, target)),
         created_at: trigger.created_at,
+        holder: trigger.holder,
     })
 }

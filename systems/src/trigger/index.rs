@@ -30,6 +30,7 @@ use super::ngram_index::Grams;
 use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::{self, Glob};
 use crate::kernel::quota::{Quota, Used};
+use crate::kernel::share::Shares;
 
 /// What triggers may take.
 pub(super) const QUOTA: Quota =
@@ -50,6 +51,8 @@ pub(crate) struct Triggers {
     matcher: Matcher,
     /// What they take.
     pub(super) used: Used,
+    /// What each holder takes of that.
+    pub(super) shares: Shares,
 }
 
 /// The part that events are shown to.

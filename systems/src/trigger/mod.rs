@@ -180,4 +180,6 @@ mod fire_tests;
 #[cfg(test)]
 mod index_tests;
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod tests;

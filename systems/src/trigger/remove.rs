@@ -37,11 +37,12 @@ fn remove(world: &mut World, id: TriggerId, entity: Entity) {
     react(world, &Removed { entity, id });
     let Some(trigger) = world.get::<Trigger>(entity) else { return };
     let (agent, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
-    let owner = (agent, id_of::<AgentId>(world, agent));
+    let (holder, owner) = (trigger.holder, (agent, id_of::<AgentId>(world, agent)));
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.remove(id, entity, owner, &pattern);
     triggers.set_target(id, target, None);
     triggers.used.remove(bytes);
+    triggers.shares.remove(holder, 1, bytes);
     let has_log = world.get::<TriggerState>(entity).is_some_and(|state| state.0.is_some());
     world.despawn(entity);
     world.op(record::remove::<TriggerRecord>(id));

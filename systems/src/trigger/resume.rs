@@ -13,6 +13,7 @@ use crate::event::pattern::from_text;
 use crate::kernel::index;
 use crate::kernel::record::Error;
 use crate::kernel::restore::{Records, dangling};
+use crate::kernel::share::Shares;
 
 /// Fills the index and the waves of a new world (restore).
 pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
@@ -24,7 +25,7 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
         states.into_iter().map(|state| (state.id, Box::new(state.log))).collect();
     let mut bundles = Vec::with_capacity(triggers.len());
     let mut places = Vec::with_capacity(triggers.len());
-    let mut bytes = 0;
+    let (mut bytes, mut shares) = (0, Shares::default());
     for record in triggers {
         let owner = index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;
         let target = record.target.map(|target| index::agent(world, target)).transpose();
@@ -39,14 +40,17 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
             session_mode: record.session_mode,
             enabled: record.enabled,
             created_at: record.created_at,
+            holder: record.holder,
         };
         bytes += trigger.bytes();
+        shares.add(trigger.holder, 1, trigger.bytes());
         places.push((record.id, (owner, record.agent), trigger.target, trigger.pattern.clone()));
         bundles.push((record.id, trigger, TriggerState(logs.remove(&record.id))));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     let mut triggers = world.resource_mut::<Triggers>();
     (triggers.used.count, triggers.used.bytes) = (entities.len(), bytes);
+    triggers.shares = shares;
     for ((id, owner, target, pattern), entity) in places.into_iter().zip(entities) {
         let owner: (Entity, AgentId) = owner;
         triggers.insert(id, entity, owner, &pattern);

@@ -1,9 +1,10 @@
 //! A trigger changes (spec 1, Triggers, rules 1 and 2).
 
 use crate::trigger::audit_kinds;
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::Trigger;
 use agentsvc_components::{AgentId, Refusal, TriggerId};
@@ -12,6 +13,7 @@ use serde_json::json;
 use super::create::{check_template, store, target_of};
 use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
+use crate::agent::acting_holder;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::patch::set;
@@ -64,10 +66,9 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
         Some(None) => Some(None),
         None => None,
     };
-    let longer = world.get::<Trigger>(entity).map_or(0, |trigger| growth(trigger, &patch));
-    QUOTA.admit(world.resource::<Triggers>().used, 0, longer)?;
+    let holder = check_room(world, entity, &patch)?;
     let mut trigger = world.get_mut::<Trigger>(entity).ok_or_else(missing)?;
-    let (was, was_bytes) = (trigger.target, trigger.bytes());
+    let (was, was_bytes, was_of) = (trigger.target, trigger.bytes(), trigger.holder);
     let TriggerPatch { prompt_template, enabled, max_fires, cooldown_secs, session_mode, .. } = patch;
     let trigger = &mut *trigger;
     set(&mut trigger.prompt_template, prompt_template);
@@ -76,14 +77,25 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     set(&mut trigger.cooldown_secs, cooldown_secs);
     set(&mut trigger.session_mode, session_mode);
     set(&mut trigger.target, target);
+    trigger.holder = holder;
     let (now, bytes) = (trigger.target, trigger.bytes());
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.set_target(id, was, now);
     triggers.used.bytes = triggers.used.bytes - was_bytes + bytes;
+    triggers.shares.remove(was_of, 1, was_bytes);
+    triggers.shares.add(holder, 1, bytes);
     store(world, entity);
     let view = TriggerView::of(world, entity).ok_or_else(missing)?;
     world.audit(audit_kinds::TRIGGER_UPDATED, view.agent, json!({ "trigger": id, "enabled": view.enabled }));
     Ok(view)
+}
+
+/// Refuses a longer message where there is no room for it; gives whose share the trigger takes then.
+fn check_room(world: &World, at: Entity, patch: &TriggerPatch) -> Result<Option<Holder>, Refusal> {
+    let Some(trigger) = world.get::<Trigger>(at) else { return Ok(None) };
+    let (triggers, longer) = (world.resource::<Triggers>(), growth(trigger, patch));
+    QUOTA.admit(triggers.used, 0, longer)?;
+    triggers.shares.grown(&QUOTA, (trigger.holder, acting_holder(world)), (trigger.bytes(), longer))
 }
 
 /// By how many bytes the texts of a trigger become longer.

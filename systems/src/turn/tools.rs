@@ -243,6 +243,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         attempt,
         agent: out.agent,
         family: out.family,
+        holder: agent::holder_of(world, turn.agent),
         agent_name: owner.name.clone(),
         session: id_of(world, turn.session),
         log: home.log,

@@ -36,6 +36,9 @@ limits! {
     /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
     /// from it, without the slots that have had their chance to fire. Less: they wait until the clock has caught up.
     pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
+    /// The part of all triggers, goals and open tasks, and of the bytes of their texts, that a user with a limited role or a
+    /// family of agents may take: one in so many. More: as if there were too many.
+    pub const POOL_SHARES: usize = 4;
     /// Triggers in the whole world. More: 429.
     pub const TRIGGERS_MAX: usize = 4_000_000;
     /// Bytes of the texts of all triggers. More: 429; no trigger is made, and none is given a longer text.

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::id::UserId;
 use uuid::Uuid;
 
 use super::*;
 use crate::kernel::removal;
+use crate::kernel::sandbox::command::Full;
 use crate::kernel::sandbox::{Error, Workspace, Workspaces, Write};
 
 const MIB: u64 = 1 << 20;
@@ -43,32 +45,32 @@ fn what_is_written_while_it_is_measured_counts() {
 fn what_goes_while_it_is_measured_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let settings = Settings::default();
-    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL });
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL, ..Limits::default() });
     let quotas = Quotas::new(dir.path().join("none"), settings);
     let path = dir.path();
     quotas.measured(path, || Ok(2 * TOTAL)).unwrap();
     // A measure that began before a deletion, and ends behind one that began after it.
     let late = quotas.measured(path, || {
         quotas.forget(path);
-        assert!(quotas.check_total().is_ok(), "what is there is measured");
+        assert!(quotas.check_sums(path).is_ok(), "what is there is measured");
         Ok(2 * TOTAL)
     });
-    assert_eq!((late, quotas.check_total().is_ok()), (Ok(2 * TOTAL), true));
+    assert_eq!((late, quotas.check_sums(path).is_ok()), (Ok(2 * TOTAL), true));
     // A measure behind a deletion that is still under way.
     quotas.measured(path, || Ok(2 * TOTAL)).unwrap();
     quotas.forget(path);
     let second = quotas.measured(path, || {
-        assert!(quotas.check_total().is_ok(), "nobody waits for the other measure");
+        assert!(quotas.check_sums(path).is_ok(), "nobody waits for the other measure");
         Ok(0)
     });
-    assert_eq!((second, quotas.check_total().is_ok()), (Ok(0), true));
+    assert_eq!((second, quotas.check_sums(path).is_ok()), (Ok(0), true));
     assert!(quotas.state.lock().shrunk.is_empty());
 }
 
 /// The workspaces in a directory, anew, and those of three agents.
 fn workspaces(dir: &Path) -> (Settings, [Workspace; 3]) {
     let settings = Settings::default();
-    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL });
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL, ..Limits::default() });
     let all = Workspaces::limited(dir.join("workspaces"), settings.clone());
     let open = |n: u128| all.open(AgentId(Uuid::from_u128(n)), &format!("agent-{n}")).unwrap();
     (settings, [1, 2, 3].map(open))
@@ -119,7 +121,7 @@ fn all_workspaces_hold_no_more_than_they_may_together() {
     assert!(full(a.for_command()) && full(c.for_command()) && full(a.write("x", b"x", Write::Overwrite)));
     b.remove("file", false).unwrap();
     drop(a.for_command().unwrap());
-    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: 3 * MIB });
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: 3 * MIB, ..Limits::default() });
     b.write("file", HALF, Write::Overwrite).unwrap();
 }
 
@@ -153,4 +155,42 @@ fn what_is_there_after_a_start_is_counted() {
     until("all are counted", || b.write("x", b"x", Write::Overwrite).is_ok());
     assert!(!quotas.state.lock().known.contains_key(&aside));
     assert!(full(b.write("y", HALF, Write::Overwrite)));
+}
+
+#[test]
+fn a_family_and_a_user_leave_room_to_others_and_files_of_deleted_agents_count_for_whose_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings::default();
+    settings.set(Limits { max_bytes: 100 * MIB, max_share_bytes: MIB, max_total_bytes: 100 * MIB });
+    let [family, other] = [1, 9].map(|n| Holder::Family(AgentId(Uuid::from_u128(n))));
+    let user = Holder::User(UserId(Uuid::from_u128(1)));
+    let start = || Workspaces::limited(dir.path().join("workspaces"), settings.clone());
+    let open = |all: &Workspaces, n: u128, holder| {
+        all.open_for(AgentId(Uuid::from_u128(n)), &format!("agent-{n}"), holder).unwrap()
+    };
+    let full = |result: Result<bool, Error>| matches!(result, Err(Error::ShareQuota { max: MIB, .. }));
+    let all = start();
+    let [a, b, c, d] = [(1, family), (2, family), (3, user), (4, other)].map(|(n, holder)| open(&all, n, holder));
+    a.write("file", HALF, Write::Overwrite).unwrap();
+    let refused = b.write("file", HALF, Write::Overwrite);
+    assert!(refused.as_ref().unwrap_err().to_string().contains("`[workspaces] max_share_bytes`"), "{refused:?}");
+    assert!(full(refused) && full(b.append("file", HALF).map(|_| true)));
+    c.write("file", HALF, Write::Overwrite).unwrap();
+    d.write("file", HALF, Write::Overwrite).unwrap();
+    a.remove("file", false).unwrap();
+    b.write("file", HALF, Write::Overwrite).unwrap();
+    // A command that fills the share is stopped; those of others run.
+    let (filling, of_user) = (a.for_command().unwrap(), c.for_command().unwrap());
+    fs::write(a.path().join("big"), HALF).unwrap();
+    assert_eq!((filling.full().unwrap(), of_user.full().unwrap()), (Some(Full::Share), None));
+    drop((filling, of_user));
+    assert!(matches!(b.for_command(), Err(Error::ShareQuota { .. })));
+    fs::remove_file(a.path().join("big")).unwrap();
+    // The second agent is gone when the daemon starts again; one that goes to another holder takes its files along.
+    let all = start();
+    let (a, d) = (open(&all, 1, family), open(&all, 4, other));
+    until("all are counted", || full(a.write("file", HALF, Write::Overwrite)));
+    d.write("small", b"x", Write::Overwrite).unwrap();
+    let d = open(&all, 4, user);
+    assert!(full(d.write("more", b"x", Write::Overwrite)));
 }

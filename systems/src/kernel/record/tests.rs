@@ -155,6 +155,7 @@ pub(crate) fn goal() -> Goal {
         created_at: Timestamp(1),
         updated_at: Timestamp(2),
         completed_at: Some(Timestamp(3)),
+        holder: None,
     }
 }
 
@@ -175,6 +176,7 @@ fn task() -> Task {
         ended_at: Some(Timestamp(5)),
         taint: Taint::AGENT,
         user: None,
+        holder: None,
     }
 }
 
@@ -316,6 +318,7 @@ fn trigger() -> TriggerRecord {
         session_mode: Some(SessionMode::New),
         target: Some(AgentId(Uuid::from_u128(6))),
         created_at: Timestamp(5),
+        holder: None,
     }
 }
 

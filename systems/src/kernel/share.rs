@@ -1,0 +1,87 @@
+//! Shares of a pool: so that no user and no family of agents takes the room of all others, each has a part of it. The index of a
+//! kind keeps the sums beside those of its [`Quota`]; nothing looks at all entities, or at all agents of a user.
+
+use std::collections::BTreeMap;
+
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::limit::POOL_SHARES;
+
+use super::quota::{Quota, Used};
+
+/// What each holder takes of a pool. Those who take nothing have no entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares(BTreeMap<Holder, Used>);
+
+impl Shares {
+    /// What a holder takes.
+    fn of(&self, holder: Holder) -> Used {
+        self.0.get(&holder).copied().unwrap_or_default()
+    }
+
+    /// A holder takes so much more. What nobody holds is bounded with all others alone.
+    pub(crate) fn add(&mut self, holder: Option<Holder>, count: usize, bytes: usize) {
+        let Some(holder) = holder.filter(|_| (count, bytes) != (0, 0)) else { return };
+        let used = self.0.entry(holder).or_default();
+        (used.count, used.bytes) = (used.count + count, used.bytes + bytes);
+    }
+
+    /// A holder takes so much less.
+    pub(crate) fn remove(&mut self, holder: Option<Holder>, count: usize, bytes: usize) {
+        let Some(holder) = holder else { return };
+        let Some(used) = self.0.get_mut(&holder) else { return };
+        (used.count, used.bytes) = (used.count.saturating_sub(count), used.bytes.saturating_sub(bytes));
+        if *used == Used::default() {
+            self.0.remove(&holder);
+        }
+    }
+
+    /// Refuses `more` of them, with so many bytes more, where the holder has no room for that.
+    pub(crate) fn admit(
+        &self,
+        quota: &Quota,
+        holder: Option<Holder>,
+        more: usize,
+        bytes: usize,
+    ) -> Result<(), Refusal> {
+        let Some(holder) = holder else { return Ok(()) };
+        let (used, most, most_bytes) = (self.of(holder), quota.count / POOL_SHARES, quota.bytes / POOL_SHARES);
+        let whose = match holder {
+            Holder::Family(_) => "an agent and those spawned below it",
+            Holder::User(_) => "a user and the agents of the user",
+        };
+        let full = |limit: String| {
+            let text = format!("{whose} may have at most {limit} together; delete some first");
+            Err(Refusal::full(text, quota.code))
+        };
+        if more > 0 && used.count.saturating_add(more) > most {
+            return full(format!("{most} {}", quota.what));
+        }
+        if bytes > 0 && used.bytes.saturating_add(bytes) > most_bytes {
+            return full(format!("{most_bytes} bytes of {}", quota.what));
+        }
+        Ok(())
+    }
+
+    /// Whose share something takes when `by` makes it `longer` than `now`: as before, but what nobody held is then held by whoever
+    /// made it longer. Refused where there is no room for that.
+    pub(crate) fn grown(
+        &self,
+        quota: &Quota,
+        (was, by): (Option<Holder>, Option<Holder>),
+        (now, longer): (usize, usize),
+    ) -> Result<Option<Holder>, Refusal> {
+        if longer == 0 || by.is_none() {
+            return Ok(was);
+        }
+        match was {
+            Some(_) => self.admit(quota, was, 0, longer).map(|()| was),
+            None => self.admit(quota, by, 1, now + longer).map(|()| by),
+        }
+    }
+
+    /// Does a holder take more bytes than its share?
+    pub(crate) fn is_over(&self, quota: &Quota, holder: Holder) -> bool {
+        self.of(holder).bytes > quota.bytes / POOL_SHARES
+    }
+}

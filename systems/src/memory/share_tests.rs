@@ -1,0 +1,65 @@
+//! What the agents of one user and of one family remember together.
+
+use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
+use uuid::Uuid;
+
+use super::share::Remembered;
+use super::*;
+use crate::agent::{RemoveAgents, SpawnChild};
+use crate::config::Settings;
+use crate::testing::{TestWorld, spawn_command};
+
+const MOST: u64 = 100;
+
+fn key_of(user: u128) -> Actor {
+    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
+}
+
+/// Stores so many bytes under the key `k`, in the place of so many.
+fn put(world: &mut TestWorld, agent: AgentId, bytes: usize, replaces: Option<u64>) -> Result<MemoryUse, Refusal> {
+    let revision = world.ask(GetMemoryUse(agent)).unwrap().revision;
+    let value = format!("\"{}\"", "x".repeat(bytes - 3));
+    let entry = PutEntry { key: "k".into(), value: value.into(), created_at: None, updated_at: None, replaces };
+    world.ask(PutMemory { agent, revision, entries: vec![entry], by: None })
+}
+
+fn full<T: std::fmt::Debug>(result: Result<T, Refusal>) {
+    let refused = result.unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::Conflict, Some("memory_full")));
+    assert!(refused.message.contains("`[proactive_memory] family_max_bytes`"), "{}", refused.message);
+}
+
+#[test]
+fn a_user_and_a_family_leave_room_to_others_also_over_a_restart() {
+    let mut world = TestWorld::with(Settings { family_memory_max_bytes: MOST, ..Settings::default() });
+    let mut top = spawn_command("top");
+    top.manifest.capabilities.agent_spawn = Some(true);
+    top.hash = crate::manifest::hash(&top.manifest);
+    let top = world.ask(top).unwrap().agent;
+    let child = world.ask(SpawnChild { parent: top, child: spawn_command("child"), by: None }).unwrap().agent;
+    let other = world.spawn("other");
+    world.actor = key_of(1);
+    let [one, two] = ["one", "two"].map(|name| world.ask(spawn_command(name)).unwrap().agent);
+    for (first, second) in [(top, child), (one, two)] {
+        put(&mut world, first, 60, None).unwrap();
+        full(put(&mut world, second, 41, None));
+        put(&mut world, second, 40, None).unwrap();
+        put(&mut world, second, 39, Some(40)).unwrap();
+        full(put(&mut world, first, 62, Some(60)));
+    }
+    world.actor = Actor::Api;
+    put(&mut world, other, 100, None).unwrap();
+    let before = world.engine.world().resource::<Remembered>().clone();
+    world.restart();
+    assert_eq!(*world.engine.world().resource::<Remembered>(), before);
+    full(put(&mut world, child, 41, Some(39)));
+    full(put(&mut world, two, 41, Some(39)));
+    // What goes gives room back: an entry, or an agent.
+    let revision = world.ask(GetMemoryUse(top)).unwrap().revision;
+    let gone = Doomed { key: "k".into(), bytes: 60 };
+    world.ask(DeleteMemory { agent: top, revision, entries: vec![gone], by: None }).unwrap();
+    put(&mut world, child, 100, Some(39)).unwrap();
+    world.ask(RemoveAgents(vec![one])).unwrap();
+    put(&mut world, two, 100, Some(39)).unwrap();
+}

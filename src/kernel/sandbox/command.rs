@@ -34,7 +34,7 @@ pub(super) const TEMPORARY: &str = ".tmp";
 pub(super) const END_TIME_MAX: Duration = Duration::from_secs(12);
 
 /// Time between two looks at the disk while a command runs.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Time between two measures of the workspace while a command runs, at least.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
@@ -407,13 +407,6 @@ pub(super) async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
             }
             next = Instant::now() + (began.elapsed() * MEASURE_REST_TIMES).clamp(MEASURE_EVERY, MEASURE_REST_MAX);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Waits until the disk is full.
-pub(super) async fn until_disk_full(directory: &Path) {
-    while !is_disk_full(directory) {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -3,18 +3,22 @@
 //! A command has none, because the supervisor's stdin is the pipe by which the daemon holds it. A server's stdin and
 //! stdout are one socket, which stands where the supervisor has its stdout.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
+use parking_lot::Mutex;
 use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, Join, ReadBuf, join};
@@ -23,7 +27,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::bounds::{available, watches};
-use super::command::{Commands, Rules, Shared, TEMPORARY, until_disk_full};
+use super::command::{Commands, LOOK_EVERY, Rules, Shared, TEMPORARY, is_disk_full};
 use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
@@ -316,6 +320,23 @@ impl Shared {
     }
 }
 
+/// Waits until the disk is full. One of those on the same file system looks for all.
+async fn until_disk_full(directory: &Path) {
+    let turn = turn_on(directory);
+    let _turn = turn.lock().await;
+    while !is_disk_full(directory) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Whose turn it is to look at the file system of a directory. There are few of those.
+fn turn_on(directory: &Path) -> Arc<tokio::sync::Mutex<()>> {
+    static TURNS: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
+    // What cannot be asked now looks for itself.
+    let Ok(found) = fs::metadata(directory) else { return Arc::default() };
+    Arc::clone(TURNS.lock().entry(found.dev()).or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
@@ -332,6 +353,18 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let life = child.stdin.take().unwrap();
         Process::watched(child, life, must_end)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_looks_at_the_disk_for_all() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let turn = turn_on(one.path());
+        assert!(Arc::ptr_eq(&turn, &turn_on(other.path())), "they are on the same file system");
+        assert!(!Arc::ptr_eq(&turn, &turn_on(&one.path().join("none"))));
+        let looks = until_disk_full(one.path());
+        tokio::pin!(looks);
+        assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err(), "it is not full");
+        assert!(turn.try_lock().is_err(), "it is its turn");
     }
 
     #[tokio::test]

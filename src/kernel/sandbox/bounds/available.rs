@@ -8,6 +8,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
@@ -71,6 +72,10 @@ struct Available {
     /// How much the processes below a supervisor hold.
     size: fn(u32) -> u64,
     state: Mutex<State>,
+    /// One of the commands looks for all: those that only wait wake nobody.
+    turn: tokio::sync::Mutex<()>,
+    /// A command was chosen.
+    told: Notify,
 }
 
 #[derive(Debug)]
@@ -91,16 +96,35 @@ struct Running {
 
 impl Available {
     const fn new(read: fn() -> Option<Memory>, size: fn(u32) -> u64) -> Self {
-        Self { read, size, state: Mutex::new(State { running: BTreeMap::new(), next: 0, look: None }) }
+        let state = Mutex::new(State { running: BTreeMap::new(), next: 0, look: None });
+        Self { read, size, state, turn: tokio::sync::Mutex::const_new(()), told: Notify::const_new() }
     }
 
     async fn until_chosen(&'static self, supervisor: u32) {
         let entry = Entry::new(self, supervisor);
+        loop {
+            let told = self.told.notified();
+            tokio::pin!(told);
+            // What is told from here on is heard.
+            told.as_mut().enable();
+            if entry.is_chosen() {
+                return;
+            }
+            tokio::select! {
+                () = told => {}
+                _turn = self.turn.lock() => return self.look_until_chosen(&entry).await,
+            }
+        }
+    }
+
+    /// Looks for all, until the command of the entry is chosen.
+    async fn look_until_chosen(&'static self, entry: &Entry) {
         while !entry.is_chosen() {
             match self.too_little() {
                 // The processes of all commands are gone through.
                 Some(memory) => {
                     let _chosen = spawn_blocking(move || self.choose(memory)).await;
+                    self.told.notify_waiters();
                 }
                 None => sleep(LOOK_EVERY).await,
             }

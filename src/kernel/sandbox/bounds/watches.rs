@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 const SIDE: usize = 16;
 /// Time between two tries. One takes about 0.3 ms.
 const TRY_EVERY: Duration = Duration::from_secs(1);
-/// Time between two looks of one command at what was tried last.
+/// Time between two looks at what was tried last.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The watches of this process's user.
@@ -25,15 +25,18 @@ pub(in super::super) struct Watches {
     take_some: fn() -> Result<()>,
     /// When it was tried last, and whether too few were left.
     last: Mutex<Option<(Instant, bool)>>,
+    /// One of the commands looks for all: those that only wait wake nobody.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Watches {
     const fn new(take_some: fn() -> Result<()>) -> Self {
-        Self { take_some, last: Mutex::new(None) }
+        Self { take_some, last: Mutex::new(None), turn: tokio::sync::Mutex::const_new(()) }
     }
 
     /// Waits until too few are left.
     pub(in super::super) async fn until_used_up(&self) {
+        let _turn = self.turn.lock().await;
         while !self.are_used_up() {
             sleep(LOOK_EVERY).await;
         }

@@ -17,6 +17,9 @@ const HEALTH_MS_MAX = 900;
 const APPROVALS_EVERY_MS = 5000;
 const INBOX_EVERY_MS = 60_000;
 
+/** A phone, as styles/shell.css has it. */
+const SLIM = matchMedia("(max-width: 720px)");
+
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
 const keys = new Keys();
@@ -202,12 +205,14 @@ const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 function buildRail() {
   const hasHome = allowed(PAGES).some(({ name }) => name === "home");
   const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: hasHome ? { page: "home" } : {} },
-    h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
+    h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }), h("span", { class: "brand-name" }, "agentsvc"));
   const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
     items: () => [
+      // A phone has room for a few pages beside each other.
+      ...(SLIM.matches ? [{ heading: "Pages" }, ...listed().map((page) => ({ label: page.label, icon: page.icon, run: () => go([page.name]) })), { heading: "More" }] : []),
       { label: "Search everything", icon: "search", run: () => showPalette() },
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },

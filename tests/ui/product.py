@@ -184,7 +184,7 @@ def case_a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own(stage):
     page = stage.open()
     page.get_by_role("button", name="New agent").click()
     dialog = page.get_by_role("dialog", name="New agent")
-    dialog.get_by_label("Search types and agents").fill("zeb")
+    dialog.get_by_label("Search templates").fill("zeb")
     found = dialog.get_by_role("listbox", name="Agent types").get_by_role("option")
     expect(found).to_have_count(1)
     expect(found).to_contain_text("Copy of this agent")

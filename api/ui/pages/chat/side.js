@@ -82,7 +82,7 @@ export class Side {
     const agent = this.chat.agent.id;
     return q
       ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor }).then(withoutAgentName)
-      : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
+      : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor }).then(lastUsedFirst);
   }
 
   needsTitle(session) {
@@ -148,6 +148,11 @@ export class Side {
     this.toggle.setAttribute("aria-expanded", "false");
     if (matchMedia("(max-width: 900px)").matches) this.toggle.focus();
   }
+}
+
+/** The daemon gives the newest first; within a page, those that were used last come first. */
+function lastUsedFirst(page) {
+  return { ...page, items: page.items.toSorted((a, b) => String(b.updated_at ?? "").localeCompare(String(a.updated_at ?? ""))) };
 }
 
 /** Every session matches where the name of its agent does: that says nothing within one agent. */

@@ -104,8 +104,8 @@ class ChannelList {
     });
     this.pairings = h("ul", { class: "tool-list", "aria-label": "Paired chats" });
     this.pair = h("button", { type: "button", class: "small", onclick: () => actions.pair(this.rows.map((row) => row.name)).catch(showError) }, icon("plus", 16), "Let a chat in");
-    const chats = h("section", { class: "card stack", "aria-label": "Chats that are let in" },
-      h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Chats that are let in"), this.pair),
+    const chats = h("section", { class: "card stack", "aria-label": "Allowed chats" },
+      h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Allowed chats"), this.pair),
       h("p", { class: "hint" }, "A channel without rules of its own answers only these chats. A new chat sends the code that you make here."), this.pairings);
     this.full = h("div", { class: "stack" }, this.counts, this.table.root, chats);
     this.sites = new SiteList();

@@ -70,7 +70,7 @@ export async function mount(root, ctx) {
       const old = before.get(run.turn_id);
       return old && JSON.stringify(old) === JSON.stringify(run) ? old : run;
     }));
-    learnTitles([...new Map([...known.values()].filter(({ origin }) => origin !== "workflow").map((run)).values()].slice(0, 20), (id, title) => {
+    learnTitles([...new Map([...known.values()].filter(({ origin }) => origin !== "workflow").map((run) => [run.session_id, sessionOf(run)])).values()].slice(0, 20), (id, title) => {
       for (const node of root.querySelectorAll(`[data-session="${CSS.escape(id)}"]`)) node.textContent = title;
     }, { signal });
   }

@@ -169,6 +169,8 @@ export class Graph {
       box.style.removeProperty("transform");
       const to = target ? Number(target.dataset.key.slice("plus-".length)) : index;
       mark(null);
+      // The click that ends a drag comes right behind it.
+      setTimeout(() => { this.isDragged = false; });
       if (this.isDragged && event.type === "pointerup" && to !== index && to !== index + 1) this.move(index, to > index ? to - 1 : to);
     };
     box.addEventListener("pointerup", end);

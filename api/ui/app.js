@@ -6,6 +6,7 @@ import { closeDialogs, faultText, menuButton, show, showError, toast } from "./l
 import { icon } from "./lib/icons.js";
 import { Keys } from "./lib/keys.js";
 import { askForKey } from "./lib/login.js";
+import { applyDensity, densityName, nextDensity } from "./lib/density.js";
 import { allowed, isLearned, learn, me } from "./lib/me.js";
 import { poll } from "./lib/poll.js";
 import { PAGES } from "./pages.js";
@@ -215,6 +216,7 @@ function buildRail() {
       ...(SLIM.matches ? [{ heading: "Pages" }, ...listed().map((page) => ({ label: page.label, icon: page.icon, run: () => go([page.name]) })), { heading: "More" }] : []),
       { label: "Search everything", icon: "search", run: () => showPalette() },
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
+      { label: `Tables: ${densityName()}`, icon: "menu", run: changeDensity },
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
       { label: "API description", icon: "file", all: true, run: showApi },
@@ -265,6 +267,7 @@ async function showPalette() {
     { label: "New agent", icon: "plus", scope: "write", run: () => go(["chat"], { new: "agent" }) },
     { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
     { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
+    { label: "Change the density of tables", icon: "menu", hint: densityName(), run: changeDensity, isFirst: false },
     { label: "Keyboard shortcuts", icon: "key", hint: "?", run: showKeys, isFirst: false },
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
     ...(isSignedIn() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
@@ -313,6 +316,13 @@ function nextTheme() {
   else localStorage.removeItem(THEME);
   applyTheme();
   toast(`Theme: ${themeName()}`);
+}
+
+/** Tables take their height when they are made: the open page is made anew. */
+function changeDensity() {
+  nextDensity();
+  toast(`Tables: ${densityName()}`);
+  return current ? open(current.page, current.path, current.query) : undefined;
 }
 
 function setHealth(isUp, text) {
@@ -399,6 +409,7 @@ let isBuilt = false;
 
 async function start() {
   applyTheme();
+  applyDensity();
   api.onKeyNeeded(async (reason) => {
     const isGiven = await askForKey(reason);
     await introduce();

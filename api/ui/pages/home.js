@@ -4,7 +4,7 @@ import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js"
 import { get } from "../lib/api.js";
 import { Chart } from "../lib/charts.js";
 import { whenIn } from "../lib/cron.js";
-import { fill, h, refill, useStyles } from "../lib/dom.js";
+import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
 import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { readInbox } from "../lib/inbox.js";
@@ -33,10 +33,10 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   const note = h("p", { class: "tab-note", role: "status" });
   const figures = h("div", { class: "stat-row" });
-  const needs = h("section", { class: "card stack", "aria-label": "Needs you" });
-  const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" });
-  const next = h("section", { class: "card stack", "aria-label": "Next runs" });
-  const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" });
+  const needs = h("section", { class: "card stack", "aria-label": "Needs you" }, skeleton(4));
+  const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" }, skeleton(4));
+  const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
+  const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
   const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248 });
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {

@@ -3,7 +3,7 @@
 import { get, page, withQuery } from "../../lib/api.js";
 import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
-import { ago, count, duration, money, number, short, when } from "../../lib/format.js";
+import { ago, count, duration, modelText, money, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
@@ -77,7 +77,7 @@ export async function mount(root, ctx) {
     const prompt = agent.system_prompt.trim();
     refill(about, head("About", can("write") ? more(settings, "Edit") : null),
       agent.description ? h("p", {}, agent.description) : null,
-      pairs([["Model", [model.provider, model.model].filter(Boolean).join(" / ")], ["Mode", agent.mode], ["Tags", agent.tags.join(", ")], ["Created", h("time", { datetime: agent.created_at, title: when(agent.created_at) }, ago(agent.created_at))], ["Version", agent.version], ["Author", agent.author]]),
+      pairs([["Model", modelText(model.provider, model.model)], ["Mode", agent.mode], ["Tags", agent.tags.join(", ")], ["Created", h("time", { datetime: agent.created_at, title: when(agent.created_at) }, ago(agent.created_at))], ["Version", agent.version], ["Author", agent.author]]),
       prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), h("p", { class: "plain" }, prompt.length > PROMPT_MAX ? `${prompt.slice(0, PROMPT_MAX)}…` : prompt)) : h("p", { class: "dim" }, "No system prompt."));
   }
 

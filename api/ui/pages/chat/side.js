@@ -2,7 +2,7 @@
 
 import { debounce, emptyState, h } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
-import { brief, count, number } from "../../lib/format.js";
+import { brief, count, modelText, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { can } from "../../lib/me.js";
@@ -199,7 +199,7 @@ export function avatar(name) {
 }
 
 function agentRow(agent) {
-  const model = [agent.model_provider, agent.model_name].filter(Boolean).join(" / ");
+  const model = modelText(agent.model_provider, agent.model_name);
   const isRunning = agent.state === "Running";
   return h("div", { class: "item" }, avatar(agent.name),
     h("div", { class: "grow" }, h("div", { class: "cut name" }, agent.name), h("div", { class: "cut note" }, model || "default model")),

@@ -14,7 +14,7 @@ use crate::kernel::cli::{Error, Run, output};
 /// Subcommands of `approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List what waits for your decision, with what is asked and the forms to fill in
+    /// List pending approvals with their input and the forms to fill in
     List,
     /// Approve one
     Approve {

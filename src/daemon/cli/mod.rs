@@ -26,9 +26,9 @@ use crate::{DOMAINS, install};
 /// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  it failed
-  2  wrong usage
+  0  success
+  1  failure
+  2  usage error
   3  the daemon cannot be reached
   4  not found
   5  refused: the key is missing or wrong
@@ -42,10 +42,10 @@ Examples:
   agentsvc providers set-key openai               use a real model
   agentsvc chat assistant                         talk to an agent
   agentsvc schedule create --agent assistant --cron '0 8 * * MON-FRI' --prompt 'What is new?'
-  agentsvc approvals list                         what waits for your decision
+  agentsvc approvals list                         pending approvals
   agentsvc agent list --json | jq .               for programs
 
-`agentsvc <command> --help` says more about each.";
+Run `agentsvc <command> --help` for the options of a command.";
 
 /// The subcommands that belong to no domain.
 const OWN: &[Subcommand] = &[
@@ -54,7 +54,7 @@ const OWN: &[Subcommand] = &[
     Subcommand::new::<start::Start>(1, "start", "Run the daemon").under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
     Subcommand::new::<open::Open>(63, "open", "Open the page in the browser").under(Group::Daemon),
-    Subcommand::new::<service::Service>(4, "service", "Start the daemon with the machine, as a service of the user")
+    Subcommand::new::<service::Service>(4, "service", "Install or remove the daemon as a service of your user")
         .under(Group::Daemon),
     Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
     Subcommand::new::<version::Version>(65, "version", "Print the version"),

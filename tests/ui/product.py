@@ -30,6 +30,7 @@ def case_a_key_is_tested_a_model_chosen_and_a_tool_runs(stage):
     page = stage.open()
     setup = page.get_by_role("region", name="Set up a model")
     expect(setup).to_contain_text("No language model is set up.")
+    expect(setup.get_by_role("button", name="Try it offline")).to_be_visible()
     access.check(page, "the first page")
     stage.shoot("product-first")
     setup.get_by_role("button", name="Paste an API key").click()

@@ -41,6 +41,7 @@ function noteOf(step, run) {
     if (run.iterations > 1) parts.push(`round ${run.iterations}`);
     return parts.join(", ");
   }
+  if (step.output) return `“${step.output.replace(/\s+/g, " ").trim()}”`;
   if (step.mode === "collect") return "joins the outputs";
   const agent = step.agent_name || (step.agent_id ? step.agent_id.slice(0, 8) : "no agent");
   return { conditional: `${agent}, if…`, loop: `${agent}, up to ${step.max_iterations ?? 5}×`, fan_out: agent }[step.mode] ?? agent;
@@ -121,7 +122,7 @@ export class Graph {
 
   box(index, step, x, y) {
     const run = this.run?.[index];
-    const state = run ? `run-${run.state.toLowerCase()}` : "";
+    const state = run ? `run-${run.state.toLowerCase()}` : step.output ? "run-completed" : "";
     const name = step.name || `step-${index + 1}`;
     const note = noteOf(step, run);
     const box = act(s("g", {
@@ -149,13 +150,15 @@ export class Graph {
     };
     box.addEventListener("pointerdown", (event) => {
       this.isDragged = false;
-      if (event.button === 0 && event.pointerType !== "touch") start = { x: event.clientX, y: event.clientY };
+      if (event.button !== 0 || event.pointerType === "touch") return;
+      start = { x: event.clientX, y: event.clientY };
+      // A quick hand has left the step before the first move is told.
+      box.setPointerCapture(event.pointerId);
     });
     box.addEventListener("pointermove", (event) => {
       if (!start) return;
       const [x, y] = [event.clientX - start.x, event.clientY - start.y];
       if (!this.isDragged && Math.hypot(x, y) < DRAG_FROM) return;
-      if (!this.isDragged) box.setPointerCapture(event.pointerId);
       this.isDragged = true;
       box.classList.add("is-dragged");
       box.style.setProperty("transform", `translate(${x}px, ${y}px)`);

@@ -38,6 +38,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
   const save = h("button", { type: "submit", class: "primary" }, item ? "Save" : "Create");
   const note = h("p", { class: "hint grow", role: "status" });
   const tested = new Tested();
+  tested.changed = () => changed();
   /** `{ form, test }` of each step. */
   let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
@@ -69,7 +70,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
   function changed() {
     const sketches = steps.map(({ form }) => form.sketch());
     graph.chosen = chosen;
-    graph.set(sketches);
+    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form) })));
     note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
     steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
     const title = panel.querySelector("h2");

@@ -53,7 +53,7 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Events, newest first", signal, rowHeight: 38, slimHeight: 56, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
-      { label: "Kind", width: "190px", slim: "10px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
+      { label: "Kind", width: "190px", slim: "24px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? agentLink(event.agent_id) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },
       { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, sentenceOf(event).slice(0, 300)) },
       { label: "When", width: "104px", slim: "88px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },

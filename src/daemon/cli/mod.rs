@@ -76,7 +76,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
-        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}\nOptions:\n{options}\n\n{after-help}")
+        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}Options:\n{options}{after-help}")
         .before_help(listed())
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
@@ -96,7 +96,7 @@ fn listed() -> String {
             text.push_str(&format!("  {:11}  {}\n", subcommand.name, subcommand.about));
         }
     }
-    text
+    text.trim_end().to_owned()
 }
 
 /// The routes of the API at and under a path.
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_help_lists_each_command_once() {
         let help = parser(|_| false).render_help().to_string();
-        for listed in ["\n  init  ", "\n  workflow  ", "\n  version  ", "--home <DIR>", "--json"] {
+        for listed in ["\n  init  ", "\n  workflow  ", "\n  version  ", "--home <DIR>", "--json  "] {
             assert_eq!(help.matches(listed).count(), 1, "{listed}: {help}");
         }
     }

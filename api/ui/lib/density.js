@@ -1,8 +1,8 @@
 // How close the rows of tables stand: as usual, or compact. The choice is kept in this browser.
 
-const KEY = "agentsvc-density";
+const DENSITY = "agentsvc-density";
 
-export const isCompact = () => localStorage.getItem(KEY) === "compact";
+export const isCompact = () => localStorage.getItem(DENSITY) === "compact";
 
 export const densityName = () => (isCompact() ? "compact" : "comfortable");
 
@@ -12,7 +12,7 @@ export function applyDensity() {
 }
 
 export function nextDensity() {
-  if (isCompact()) localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, "compact");
+  if (isCompact()) localStorage.removeItem(DENSITY);
+  else localStorage.setItem(DENSITY, "compact");
   applyDensity();
 }

@@ -67,6 +67,8 @@ cases! {
         few_requests_are_made,
         security_says_what_it_is,
         titles_come_before_buttons_on_a_phone,
+        tables_are_compact_when_asked,
+        a_phone_has_all_pages_in_its_menu,
     }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,

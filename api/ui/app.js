@@ -6,6 +6,7 @@ import { closeDialogs, faultText, menuButton, show, showError, toast } from "./l
 import { icon } from "./lib/icons.js";
 import { Keys } from "./lib/keys.js";
 import { askForKey } from "./lib/login.js";
+import { applyDensity, densityName, nextDensity } from "./lib/density.js";
 import { allowed, isLearned, learn, me } from "./lib/me.js";
 import { poll } from "./lib/poll.js";
 import { PAGES } from "./pages.js";
@@ -16,6 +17,9 @@ const HEALTH_EVERY_MS = 1000;
 const HEALTH_MS_MAX = 900;
 const APPROVALS_EVERY_MS = 5000;
 const INBOX_EVERY_MS = 60_000;
+
+/** A phone, as styles/shell.css has it. */
+const SLIM = matchMedia("(max-width: 720px)");
 
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
@@ -204,14 +208,17 @@ const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 function buildRail() {
   const hasHome = allowed(PAGES).some(({ name }) => name === "home");
   const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: hasHome ? { page: "home" } : {} },
-    h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
+    h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }), h("span", { class: "brand-name" }, "agentsvc"));
   const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
     items: () => [
+      // A phone has room for a few pages beside each other.
+      ...(SLIM.matches ? [{ heading: "Pages" }, ...listed().map((page) => ({ label: page.label, icon: page.icon, run: () => go([page.name]) })), { heading: "More" }] : []),
       { label: "Search everything", icon: "search", run: () => showPalette() },
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
+      { label: `Tables: ${densityName()}`, icon: "menu", run: changeDensity },
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
       { label: "API description", icon: "file", all: true, run: showApi },
@@ -268,6 +275,7 @@ async function showPalette() {
     { label: "New agent", icon: "plus", scope: "write", run: () => go(["chat"], { new: "agent" }) },
     { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
     { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
+    { label: "Change the density of tables", icon: "menu", hint: densityName(), run: changeDensity, isFirst: false },
     { label: "Keyboard shortcuts", icon: "key", hint: "?", run: showKeys, isFirst: false },
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
     ...(me().user_id ? [{ label: "Your account", icon: "user", run: showAccount, isFirst: false }] : []),
@@ -317,6 +325,13 @@ function nextTheme() {
   else localStorage.removeItem(THEME);
   applyTheme();
   toast(`Theme: ${themeName()}`);
+}
+
+/** Tables take their height when they are made: the open page is made anew. */
+function changeDensity() {
+  nextDensity();
+  toast(`Tables: ${densityName()}`);
+  return current ? open(current.page, current.path, current.query) : undefined;
 }
 
 function setHealth(isUp, text) {
@@ -403,6 +418,7 @@ let isBuilt = false;
 
 async function start() {
   applyTheme();
+  applyDensity();
   api.onKeyNeeded(async (reason) => {
     const isGiven = await askForKey(reason, me().kind === "session" ? "Your session has ended. Sign in again." : "");
     await introduce();

@@ -1,17 +1,20 @@
 //! `approvals`: what waits for a person, and the decision.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{clean, field, items};
+use crate::kernel::cli::output::{clean, field, items, moment, now};
 use crate::kernel::cli::{Error, Run, output};
 
 /// Subcommands of `approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List what waits for your decision, with what is asked and the forms to fill in
+    /// List pending approvals with their input and the forms to fill in
     List,
     /// Approve one
     Approve {
@@ -47,7 +50,11 @@ impl Run for Approvals {
         let (id, how, given) = match self {
             Self::List => {
                 let answer = context.block_on(client.get("/api/approvals", &[("status", "pending")]))?;
-                return if context.json() { output::json(&answer) } else { output::print(&listed(&answer)) };
+                if context.json() {
+                    return output::json(&answer);
+                }
+                let names = context.block_on(async { Ok(names(&client, &answer).await) })?;
+                return output::print(&listed(&answer, &names));
             }
             Self::Approve { id, answer, reason, totp_code } => {
                 (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
@@ -59,13 +66,27 @@ impl Run for Approvals {
     }
 }
 
-fn listed(answer: &Value) -> String {
+/// The names of the agents that ask, by their ids.
+async fn names(client: &Client, answer: &Value) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for id in items(answer, "approvals").map(|approval| field(approval, "/agent_id")) {
+        if !names.contains_key(&id) {
+            // One that is gone has its id alone.
+            let agent = client.get(&format!("/api/agents/{id}"), &[]).await.unwrap_or_default();
+            names.insert(id, field(&agent, "/name"));
+        }
+    }
+    names
+}
+
+fn listed(answer: &Value, names: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     for approval in items(answer, "approvals") {
         let of = |key: &str| field(approval, key);
         let action = clean(&of("/action").replace('\n', " ")).into_owned();
-        let (id, agent, expires) = (of("/id"), of("/agent_id"), of("/expires_at"));
-        text.push_str(&format!("{id}  {action}  agent {agent}  expires {expires}\n"));
+        let (id, expires) = (of("/id"), moment(of("/expires_at"), now()));
+        let agent = names.get(&of("/agent_id")).filter(|name| !name.is_empty()).cloned().unwrap_or(of("/agent_id"));
+        text.push_str(&format!("{id}  {action}  agent {}  expires {expires}\n", clean(&agent)));
         let form = approval["answer_schema"].get("properties").map(Value::to_string);
         let lines =
             [Some(of("/description")), Some(approval["payload"].to_string()), form.map(|form| format!("form: {form}"))];
@@ -74,7 +95,7 @@ fn listed(answer: &Value) -> String {
             text.push_str(&format!("    {}\n", clean(&line.replace('\n', " "))));
         }
     }
-    if text.is_empty() { "Nothing waits for your decision.\n".to_owned() } else { text }
+    if text.is_empty() { "No pending approvals.\n".to_owned() } else { text }
 }
 
 fn decided(answer: &Value) -> String {

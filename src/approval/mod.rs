@@ -10,7 +10,7 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "approval",
     uses: &["tool"],
-    commands: &[Subcommand::group::<cli::Approvals>(25, "approvals", "List, approve and reject what waits for you")
+    commands: &[Subcommand::group::<cli::Approvals>(25, "approvals", "List, approve and reject pending approvals")
         .with(&[Resource::at("/api/approvals")])
         .also("approval")
         .under(Group::Agents)],

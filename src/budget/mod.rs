@@ -9,7 +9,8 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "budget",
     uses: &["usage"],
-    commands: &[Subcommand::of(57, "budget", "Show and set what may be spent", &[Resource::at("/api/budget")])
-        .under(Group::Operations)],
+    commands: &[
+        Subcommand::of(57, "budget", "Show and set budgets", &[Resource::at("/api/budget")]).under(Group::Operations)
+    ],
     ..Domain::EMPTY
 };

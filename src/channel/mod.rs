@@ -93,7 +93,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::group::<cli::Channel>(
         33,
         "channel",
-        "List, set up, test and remove channels, and let chats in",
+        "List, set up, test and remove channels; allow chats",
     )
     .under(Group::Connections)],
     ..Domain::EMPTY

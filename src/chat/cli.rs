@@ -3,11 +3,14 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
+use rustyline::Editor;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+use crate::chat::line::{Command, Commands, help};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::{Context, runtime};
 use crate::kernel::cli::output;
@@ -50,7 +53,7 @@ impl Run for Chat {
         let (name, id) = (field(&agent, "/name"), field(&agent, "/id"));
         if io::stdin().is_terminal() {
             let model = format!("{}/{}", field(&agent, "/model/provider"), field(&agent, "/model/model"));
-            output::note(&format!("{name} ({model}). Ctrl-C stops a response, Ctrl-D exits."));
+            output::note(&format!("{name} ({model}). /help lists commands, Ctrl-C stops a response, Ctrl-D leaves."));
         }
         Talk { agent: id, ..talk }.go_on(context, &name)
     }
@@ -66,8 +69,9 @@ struct Talk {
 }
 
 impl Talk {
-    fn go_on(&self, context: &Context, name: &str) -> Result<(), Error> {
-        let mut lines = rustyline::DefaultEditor::new().map_err(terminal)?;
+    fn go_on(mut self, context: &Context, name: &str) -> Result<(), Error> {
+        let mut lines = Editor::<Commands, DefaultHistory>::new().map_err(terminal)?;
+        lines.set_helper(Some(Commands));
         // A history that cannot be kept is no reason not to talk.
         let _ = lines.set_max_history_size(HISTORY_LINES_MAX);
         let history = context.home()?.history_file();
@@ -76,7 +80,6 @@ impl Talk {
         let mut interrupted = false;
         loop {
             match lines.readline(&prompt) {
-                Ok(line) if matches!(line.trim(), "/exit" | "/quit") => return Ok(()),
                 Ok(line) if line.trim().is_empty() => {}
                 Ok(line) => {
                     if io::stdin().is_terminal() {
@@ -85,14 +88,14 @@ impl Talk {
                         let _ = private_file().append(true).create(true).open(&history);
                         let _ = lines.append_history(&history);
                     }
-                    if self.turn(&line)? == Ended::Chat {
+                    if self.line(&line)? == Ended::Chat {
                         return Ok(());
                     }
                 }
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(ReadlineError::Interrupted) if interrupted => return Ok(()),
                 Err(ReadlineError::Interrupted) => {
-                    output::note("press Ctrl-C again or Ctrl-D to exit");
+                    output::note("press Ctrl-C again or Ctrl-D to leave");
                     interrupted = true;
                     continue;
                 }
@@ -100,6 +103,22 @@ impl Talk {
             }
             interrupted = false;
         }
+    }
+
+    /// A command of the chat, or a message.
+    fn line(&mut self, line: &str) -> Result<Ended, Error> {
+        match Command::of(line) {
+            Some(Command::Exit) => return Ok(Ended::Chat),
+            Some(Command::Help) => output::note(&help()),
+            Some(Command::New) => {
+                let path = format!("/api/agents/{}/sessions", self.agent);
+                let made = self.runtime.block_on(self.client.post(&path, Some(&serde_json::json!({}))))?;
+                self.session = field(&made, "/session_id").parse().ok();
+                output::note("This is a new session.");
+            }
+            None => return self.turn(line),
+        }
+        Ok(Ended::Turn)
     }
 
     /// One message and its answer. What the daemon refuses is said and the conversation goes on.

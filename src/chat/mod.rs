@@ -2,6 +2,7 @@
 
 pub mod bindings;
 pub(crate) mod cli;
+mod line;
 
 use std::sync::Arc;
 

@@ -37,13 +37,9 @@ pub const DOMAIN: Domain = Domain {
             "Find problems with the home, the machine and the providers, and suggest fixes",
         )
         .under(Group::Daemon),
-        Subcommand::group::<audit::Audit>(
-            21,
-            "audit",
-            "Show and verify the audit log; accept one that does not match what was signed",
-        )
-        .with(&[Resource::at("/api/audit")])
-        .under(Group::Operations),
+        Subcommand::group::<audit::Audit>(21, "audit", "Show, verify and accept the audit log")
+            .with(&[Resource::at("/api/audit")])
+            .under(Group::Operations),
     ],
     ..Domain::EMPTY
 };

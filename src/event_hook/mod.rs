@@ -23,7 +23,7 @@ pub(crate) use run::EventHooks;
 pub const DOMAIN: Domain = Domain {
     name: "event_hook",
     uses: &["event", "session"],
-    commands: &[Subcommand::new::<cli::Hooks>(45, "hooks", "List the programs that run when something happens")
+    commands: &[Subcommand::new::<cli::Hooks>(45, "hooks", "List hooks, the programs that run on events")
         .under(Group::Connections)],
     open: |opening| {
         let hooks = EventHooks::new(opening.home.root().join("hooks"));

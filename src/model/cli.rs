@@ -11,6 +11,9 @@ use crate::kernel::cli::{Error, Run};
 /// Options of `models`.
 #[derive(Debug, Args)]
 pub(crate) struct Models {
+    /// `models list` is understood, as of other commands
+    #[arg(hide = true, value_parser = ["list", "ls"])]
+    _verb: Option<String>,
     /// Only models of this provider
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,

@@ -26,7 +26,7 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     commands: &[
-        Subcommand::group::<cli::Key>(36, "key", "List, make and revoke keys of the API"),
+        Subcommand::group::<cli::Key>(36, "key", "List, create and revoke API keys"),
         Subcommand::group::<cli::User>(37, "user", "List, add and remove users"),
     ],
     ..Domain::EMPTY

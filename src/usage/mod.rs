@@ -25,8 +25,9 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     performers,
-    commands: &[Subcommand::of(58, "usage", "Show what was used and what it cost", &[Resource::at("/api/usage")])
-        .under(Group::Operations)],
+    commands: &[
+        Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")]).under(Group::Operations)
+    ],
     ..Domain::EMPTY
 };
 

@@ -243,6 +243,22 @@ fn every_noun_has_the_same_verbs() {
     assert!(String::from_utf8_lossy(&typo.stderr).contains("did you mean scout?"));
 }
 
+/// The words that people try first are understood.
+#[test]
+fn usual_words_are_commands() {
+    let daemon = Daemon::start();
+    assert!(out(&daemon.cli(&["open", "--print"])).starts_with("http://127.0.0.1:"));
+    assert!(out(&daemon.cli(&["version"])).starts_with("agentsvc "));
+    assert!(out(&daemon.cli(&["models", "list"])).starts_with("PROVIDER "));
+    assert!(daemon.cli(&["event", "create", "--event-type", "deployed"]).status.success());
+    let audit = out(&daemon.cli(&["audit", "recent"]));
+    assert!(audit.lines().count() > 1 && !audit.contains("\"actor\""), "{audit}");
+    let usage = out(&daemon.cli(&["usage", "summary"]));
+    assert!(usage.contains("today requests"), "{usage}");
+    let help = String::from_utf8_lossy(&daemon.cli(&["--help"]).stdout).into_owned();
+    assert_eq!(help.matches("\n  workflow ").count(), 1, "{help}");
+}
+
 /// On a terminal, `start` says where the daemon is, and leaves its log to the files.
 #[test]
 fn a_person_who_starts_it_reads_where_it_is() {

@@ -218,6 +218,11 @@ def case_workflows(stage):
     expect(page).to_have_url(re.compile("#/automation/workflows/new$"))
     page.get_by_label("Name", exact=True).first.fill("Two steps")
     panel = page.get_by_role("complementary", name="Step")
+    # It can begin with a template.
+    page.get_by_role("group", name="Start from").get_by_role("button", name="Ask several").click()
+    expect(page.locator(".graph-step")).to_have_count(4)
+    page.get_by_role("group", name="Start from").get_by_role("button", name="One step").click()
+    expect(page.locator(".graph-step")).to_have_count(1)
     panel.get_by_label("Name", exact=True).fill("draft")
     panel.get_by_label("Agent").fill("writer")
     panel.get_by_label("Prompt").fill("Quickly: ")
@@ -230,6 +235,7 @@ def case_workflows(stage):
     panel.get_by_role("button", name="Test this step").click()
     expect(panel.locator(".step-answer .md")).to_have_text("quick")
     expect(panel.get_by_text("Tests of later steps begin with this output.")).to_be_visible()
+    expect(page.get_by_role("button", name="Step 1, draft: “quick”")).to_be_visible()
     assert stages.last_text(stage.model.requests[-1]["messages"]) == "Quickly: coffee"
     assert stage.daemon.call("GET", f"/api/agents/{writer}/sessions")["total"] == 1
     page.get_by_role("button", name="Add a step at position 2").click()
@@ -254,6 +260,12 @@ def case_workflows(stage):
     panel.get_by_role("button", name="Move up").click()
     expect(page.get_by_role("button", name="Step 1, check")).to_be_visible()
     panel.get_by_role("button", name="Move down").click()
+    # Steps are dragged to another place, too.
+    step = lambda name: page.get_by_role("button", name=name)
+    step("Step 2, check").drag_to(step("Add a step at position 1"))
+    expect(step("Step 1, check")).to_be_visible()
+    step("Step 1, check").drag_to(step("Add a step at position 3"))
+    expect(step("Step 2, check")).to_be_visible()
     access.check(page, "the editor of a workflow")
     stage.shoot("automation-workflow-editor")
     page.get_by_role("button", name="Create").click()

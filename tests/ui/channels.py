@@ -190,7 +190,7 @@ def case_state(stage):
     expect(page.locator(".badge").filter(has_text="active")).to_have_count(0)
     row(page, "bot").get_by_role("button", name="bot").first.click()
     expect(page.get_by_role("heading", name="bot", level=2)).to_be_focused()
-    expect(fact(page, "Direct messages")).to_have_text("answers only chats that are let in")
+    expect(fact(page, "Direct messages")).to_have_text("answers only allowed chats")
     expect(fact(page, "Sent")).to_have_text("3, 1 refused, 2 unknown")
     log = page.get_by_role("region", name="Error output")
     expect(log).to_have_text(f"error: login failed {MARKUP}")
@@ -210,7 +210,7 @@ def case_state(stage):
     expect(fault).to_contain_text("Set NTFY_TOPIC.")
     talks = page.get_by_role("list", name="Conversations")
     expect(talks.get_by_role("link", name=f"Team {MARKUP}")).to_have_attribute("href", "#/chat/a-1/s-1")
-    expect(talks.get_by_role("listitem").nth(1)).to_contain_text("not let in")
+    expect(talks.get_by_role("listitem").nth(1)).to_contain_text("not allowed yet")
     sends = page.get_by_role("list", name="Sends")
     expect(sends).to_contain_text("HTTP 403: the bot was removed")
     expect(sends.locator(".badge.bad")).to_have_text("refused")
@@ -246,7 +246,7 @@ def case_state(stage):
 def case_pairing(stage):
     """A code that lets a chat in is shown once; chats are shut out again."""
     page, daemon = opened(stage, "#/connections/channels")
-    page.get_by_role("button", name="Let a chat in").click()
+    page.get_by_role("button", name="Allow a chat").click()
     form = dialog(page)
     form.get_by_role("button", name="Continue").click()
     expect(form.get_by_role("region", name="Code")).to_have_text("/start ABCD2345")
@@ -259,8 +259,8 @@ def case_pairing(stage):
     daemon.pairings[0].update(state="paired", conversation="c9", name=f"Ann {MARKUP}", paired_at=NOW, expires_at=None)
     look(page)
     expect(paired).to_contain_text(f"Ann {MARKUP}")
-    page.get_by_role("button", name="Shut out Ann").click()
-    form.get_by_role("button", name="Shut out").click()
+    page.get_by_role("button", name="Remove Ann").click()
+    form.get_by_role("button", name="Remove").click()
     expect(paired).to_have_text("No chats are paired.")
 
 

@@ -115,5 +115,31 @@ def case_titles_come_before_buttons_on_a_phone(stage):
         assert text["y"] + text["height"] <= actions["y"] + 1, (hash, text, actions)
 
 
+def case_tables_are_compact_when_asked(stage):
+    page = stage.open("#/money/audit")
+    row = page.get_by_role("table").locator(".t-body .t-row").first
+    expect(row).to_have_css("height", "52px")
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Tables: comfortable").click()
+    expect(row).to_have_css("height", "41px")
+    page.reload()
+    expect(row).to_have_css("height", "41px")
+    access.check(page, "a compact table")
+
+
+def case_a_phone_has_all_pages_in_its_menu(stage):
+    page = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open("#/home", page)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    bar = page.locator("#rail")
+    expect(bar.locator("a:visible, button:visible")).to_have_count(5)
+    access.check(page, "the bar of a phone")
+    for name, title in [("Automation", "Automation"), ("Money & trust", "Money & trust"), ("Settings", "Settings")]:
+        bar.get_by_role("button", name="More").click()
+        page.get_by_role("menuitem", name=name, exact=True).click()
+        expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+    expect(bar.get_by_role("link", name="Settings")).to_be_visible()
+
+
 if __name__ == "__main__":
     stages.run(sys.modules[__name__])

@@ -103,7 +103,7 @@ def case_devices(stage):
     expect(dialog.get_by_label("Chat with agents")).to_be_checked()
     expect(dialog.get_by_label("Change the installation")).not_to_be_checked()
     access.check(page, "the rights of a device")
-    dialog.get_by_role("button", name="Make a code").click()
+    dialog.get_by_role("button", name="Create a code").click()
     expect(page.get_by_role("img", name="QR code of the device")).to_be_visible()
     code = page.locator(".made-code").text_content()
     assert re.fullmatch("[2-9A-Z]{4}-[2-9A-Z]{4}", code), code

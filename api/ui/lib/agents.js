@@ -4,6 +4,7 @@ import { Failure, get, page, withQuery } from "./api.js";
 import { seesAll } from "./me.js";
 import { debounce, field, fill, h, uniqueId } from "./dom.js";
 import { inLanes } from "./poll.js";
+import { query } from "./query.js";
 
 /** Names that are kept; beyond that the oldest go. */
 const NAMES_MAX = 5000;
@@ -42,7 +43,7 @@ export async function learnAll(ids, then, { signal } = {}) {
   // Many are one question; who may not ask it, asks for each.
   if (missing.length > 1 && seesAll() && missing.every((id) => UUID.test(id))) {
     try {
-      const { rows } = await get(withQuery("/api/world/query", { q: `agents where id in ("${missing.join('", "')}") select id, name` }), { signal });
+      const { rows } = await query(`agents where id in ("${missing.join('", "')}") select id, name`, { signal });
       for (const [id, name] of rows) learn(id, name);
       for (const id of missing) if (!names.has(id)) learn(id, `${id.slice(0, 8)} (removed)`);
       missing = [];

@@ -28,13 +28,13 @@ export function sparkline(values, { label, width = 120, height = 32 } = {}) {
  * - `label`: what it shows, as a sentence
  * - `series`: `[{ name, values }]`, each with one value for each of `ticks`; bars are stacked
  * - `ticks`: the names below, such as days; not all are written when there is no room
- * - `kind`: "bars" or "lines"; `format(value)` writes the values
+ * - `kind`: "bars" or "lines"; `format(value)` writes the values, `mark(value)` those at the axis
  *
  * `chart.node` is the element; `chart.set({ series, ticks })` draws anew. The values stand in a table for screen readers.
  */
 export class Chart {
-  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short }) {
-    Object.assign(this, { label, series, ticks, kind, height, format });
+  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short, mark = null }) {
+    Object.assign(this, { label, series, ticks, kind, height, format, mark });
     this.canvas = h("div", { class: "chart-canvas", style: { height: `${height}px` } });
     this.legend = h("div", { class: "legend" });
     this.tip = h("div", { class: "chart-tip", hidden: true, "aria-hidden": "true" });
@@ -62,7 +62,7 @@ export class Chart {
     const x = (at) => PAD.left + slot * (at + 0.5);
     const grid = [0, 0.5, 1].map((part) => s("g", { class: "grid" },
       s("line", { x1: PAD.left, x2: width - PAD.right, y1: y(top * part), y2: y(top * part) }),
-      s("text", { x: PAD.left - 8, y: y(top * part) + 4, "text-anchor": "end" }, this.format(top * part))));
+      s("text", { x: PAD.left - 8, y: y(top * part) + 4, "text-anchor": "end" }, (this.mark ?? this.format)(top * part))));
     const every = Math.max(1, Math.ceil(72 / slot));
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);

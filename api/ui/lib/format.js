@@ -25,6 +25,12 @@ export function money(usd) {
   return `$${value.toFixed(Math.abs(value) < 0.01 ? 4 : 2)}`;
 }
 
+/** Dollars at the axis of a chart, with the digits that the number has: "$0.025", "$5". */
+export const moneyMark = (usd) => `$${Number(Number(usd ?? 0).toPrecision(3))}`;
+
+/** The model of an agent in words. */
+export const modelText = (provider, model) => (provider === "builtin" ? "offline model" : [provider, model].filter(Boolean).join(" / "));
+
 /** Bytes as "12 KB"; the units of 1,024. */
 export function bytes(value) {
   let left = Number(value ?? 0);

@@ -4,6 +4,7 @@ import { Failure, get, page, withQuery } from "./api.js";
 import { learn } from "./agents.js";
 import { allowed } from "./me.js";
 import { inLanes } from "./poll.js";
+import { queryRows } from "./query.js";
 
 /** Entries of each kind. */
 const SHOWN_MAX = 50;
@@ -20,11 +21,7 @@ const OUTCOMES = { failed: "failed", refused: "was refused", agent_stopped: "did
 const BAD = `("${Object.keys(OUTCOMES).join('", "')}")`;
 const UNDELIVERED = new Set(["refused", "failed", "unknown"]);
 
-/** Rows of a query as objects. */
-async function rows(q, signal) {
-  const { columns, rows } = await get(withQuery("/api/world/query", { q }), { signal });
-  return rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
-}
+const rows = (q, signal) => queryRows(q, { signal });
 
 const agentOf = (row) => {
   learn(row.agent_id, row["agent.name"]);
@@ -106,7 +103,21 @@ export function dismiss(ids) {
 }
 
 /** Everything that needs a person, newest first: `{ items, count }`. A source that this key may not read, or that this daemon has not, is left out. */
-export async function readInbox({ signal } = {}) {
+export async function readInbox({ signal, isFresh = false } = {}) {
+  // The badge and the overview ask at the same moment. After a change, what was asked before it is too old.
+  if (isFresh || !underWay) {
+    const mine = gather().finally(() => { if (underWay === mine) underWay = null; });
+    underWay = mine;
+  }
+  const found = await underWay;
+  signal?.throwIfAborted();
+  return found;
+}
+
+let underWay = null;
+
+async function gather() {
+  const { signal } = new AbortController();
   const items = [];
   let more = 0;
   await inLanes(allowed(SOURCES), LANES, async ({ read }) => {

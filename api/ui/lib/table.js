@@ -1,10 +1,13 @@
 // A table of any length: only the rows that can be seen are in the document. Rows have one height.
 
+import { isCompact } from "./density.js";
 import { h } from "./dom.js";
 import { perFrame } from "./poll.js";
 
 /** Rows above and below the visible ones that are kept, so that scrolling shows no gaps. */
 const MARGIN_ROWS = 8;
+/** A compact row: so much of its usual height, and not less than a line with a button needs. */
+const COMPACT = { part: 0.78, min: 34 };
 /** How often rows are built anew, in milliseconds: they say how long ago something was. */
 const FRESH_MS = 30_000;
 /** A phone, as styles/parts.css has it. */
@@ -24,7 +27,7 @@ const CONTROLS = "button, a[href], input, select";
  */
 export class Table {
   constructor({ label, columns, signal, open = null, more = null, empty = "No entries.", rowHeight = 44, slimHeight = null, fit = false, keyOf = (row) => row.id ?? row }) {
-    Object.assign(this, { columns, open, more, empty, keyOf, wideHeight: rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
+    Object.assign(this, { columns, open, more, empty, keyOf, wideHeight: isCompact() ? Math.min(rowHeight, Math.max(COMPACT.min, Math.round(rowHeight * COMPACT.part))) : rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
     this.rows = [];
     this.shown = [];
     this.order = null;

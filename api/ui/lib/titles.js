@@ -28,7 +28,7 @@ export const titleOf = (session) => session.label || titles.get(idOf(session)) |
 
 /** The first line of a message that says something, without marks of Markdown. */
 function firstLine(text) {
-  const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*_`]{1,3}/g, "").trim()).find((one) => one !== "") ?? "";
+  const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }
 

@@ -3,6 +3,7 @@
 import { Bindings } from "../lib/bindings.js";
 import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../lib/dom.js";
+import { modelText } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { can, seesAll } from "../lib/me.js";
 import { actionsOf } from "./chat/actions.js";
@@ -166,7 +167,7 @@ class Chat {
     const { agent } = this;
     this.ctx.setTitle(agent?.name ?? title);
     this.name.textContent = agent?.name ?? "Chat";
-    const model = [agent?.model?.provider, agent?.model?.model].filter(Boolean).join(" / ");
+    const model = modelText(agent?.model?.provider, agent?.model?.model);
     this.note.textContent = agent ? [this.label ? `#${this.label}` : null, model, agent.description].filter(Boolean).join(" · ") : "Select an agent to chat with";
     const isDown = Boolean(agent && agent.state !== "Running");
     this.state.hidden = !isDown;

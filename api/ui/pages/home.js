@@ -1,14 +1,15 @@
 // The overview: what needs a person, what happened lately and comes next, and what it cost, day by day.
 
-import { agentLink, learn, learnAll, nameLinks } from "../lib/agents.js";
-import { get, withQuery } from "../lib/api.js";
+import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
+import { get } from "../lib/api.js";
 import { Chart } from "../lib/charts.js";
 import { whenIn } from "../lib/cron.js";
-import { fill, h, refill, useStyles } from "../lib/dom.js";
-import { ago, count, money, number, short, when } from "../lib/format.js";
+import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
+import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { readInbox } from "../lib/inbox.js";
 import { poll, tellFaults } from "../lib/poll.js";
+import { queryRows } from "../lib/query.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
 
 export const title = "Overview";
@@ -20,8 +21,7 @@ const SHOWN = 6;
 /** Rows of a query as objects; none where the daemon is busy with others. */
 async function rows(q, signal) {
   try {
-    const { columns, rows } = await get(withQuery("/api/world/query", { q }), { signal });
-    return rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
+    return await queryRows(q, { signal });
   } catch (error) {
     if (error.status === 429 || error.status === 503) return null;
     throw error;
@@ -33,11 +33,11 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   const note = h("p", { class: "tab-note", role: "status" });
   const figures = h("div", { class: "stat-row" });
-  const needs = h("section", { class: "card stack", "aria-label": "Needs you" });
-  const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" });
-  const next = h("section", { class: "card stack", "aria-label": "Next runs" });
-  const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" });
-  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 190 });
+  const needs = h("section", { class: "card stack", "aria-label": "Needs you" }, skeleton(4));
+  const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" }, skeleton(4));
+  const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
+  const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
+  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248 });
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
     type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },
@@ -64,6 +64,8 @@ export async function mount(root, ctx) {
     showTalks(sessions);
     showNext([...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN));
     showAgents(spenders);
+    // Some are known by now from what else was read.
+    nameLinks(root);
     learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(root), { signal });
   }
 
@@ -87,7 +89,7 @@ export async function mount(root, ctx) {
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     refill(needs, head("Needs you", many > 0 ? more("#/inbox", "Open inbox") : null), shown.length === 0 ? none("Nothing needs you.") : h("ul", { class: "lines" }, shown.map((item) => h("li", {},
-      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.title), h("small", { class: "faint cut" }, item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
   }
 
   function showDaily() {
@@ -98,6 +100,7 @@ export async function mount(root, ctx) {
       : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure.name]) }];
     chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${DAYS} days`;
     chart.format = measure.name === "cost_usd" ? money : short;
+    chart.mark = measure.name === "cost_usd" ? moneyMark : short;
     chart.set({ ticks, series });
   }
 

@@ -41,7 +41,7 @@ export async function mount(root, ctx) {
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear)), place)));
 
   async function read() {
-    inbox = await readInbox({ signal });
+    inbox = await readInbox({ signal, isFresh: true });
     ctx.setInbox?.(inbox.count);
     const now = JSON.stringify(inbox);
     if (now !== shown) show();

@@ -5,9 +5,11 @@
 mod completions;
 pub(crate) mod detach;
 mod init;
+mod open;
 mod service;
 mod start;
 mod stop;
+mod version;
 
 use std::process::ExitCode;
 
@@ -24,9 +26,9 @@ use crate::{DOMAINS, install};
 /// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  it failed
-  2  wrong usage
+  0  success
+  1  failure
+  2  usage error
   3  the daemon cannot be reached
   4  not found
   5  refused: the key is missing or wrong
@@ -36,13 +38,14 @@ Exit codes:
 const EXAMPLES: &str = "\
 Examples:
   agentsvc start                                  run the daemon; the page is at http://127.0.0.1:4545/
+  agentsvc open                                   open the page in the browser
   agentsvc providers set-key openai               use a real model
   agentsvc chat assistant                         talk to an agent
   agentsvc schedule create --agent assistant --cron '0 8 * * MON-FRI' --prompt 'What is new?'
-  agentsvc approvals list                         what waits for your decision
+  agentsvc approvals list                         pending approvals
   agentsvc agent list --json | jq .               for programs
 
-`agentsvc <command> --help` says more about each.";
+Run `agentsvc <command> --help` for the options of a command.";
 
 /// The subcommands that belong to no domain.
 const OWN: &[Subcommand] = &[
@@ -50,9 +53,11 @@ const OWN: &[Subcommand] = &[
         .under(Group::Daemon),
     Subcommand::new::<start::Start>(1, "start", "Run the daemon").under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
-    Subcommand::new::<service::Service>(4, "service", "Start the daemon with the machine, as a service of the user")
+    Subcommand::new::<open::Open>(63, "open", "Open the page in the browser").under(Group::Daemon),
+    Subcommand::new::<service::Service>(4, "service", "Install or remove the daemon as a service of your user")
         .under(Group::Daemon),
     Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
+    Subcommand::new::<version::Version>(65, "version", "Print the version"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
 
@@ -71,7 +76,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
-        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}")
+        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}Options:\n{options}{after-help}")
         .before_help(listed())
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
@@ -91,7 +96,7 @@ fn listed() -> String {
             text.push_str(&format!("  {:11}  {}\n", subcommand.name, subcommand.about));
         }
     }
-    text
+    text.trim_end().to_owned()
 }
 
 /// The routes of the API at and under a path.
@@ -164,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn the_help_lists_each_command_once() {
+        let help = parser(|_| false).render_help().to_string();
+        for listed in ["\n  init  ", "\n  workflow  ", "\n  version  ", "--home <DIR>", "--json  "] {
+            assert_eq!(help.matches(listed).count(), 1, "{listed}: {help}");
+        }
+    }
+
+    #[test]
     fn global_options_stand_before_or_after_the_command() {
         let before = parse("agentsvc --json --home /x status").unwrap();
         let after = parse("agentsvc status --json --home /x").unwrap();
@@ -182,6 +195,10 @@ mod tests {
             "stop",
             "service install --print",
             "service uninstall",
+            "open --print",
+            "version",
+            "models list",
+            "event create --event-type deployed",
             "status",
             "agent new a.toml",
             "agent new --name a --model m --provider p --prompt x",

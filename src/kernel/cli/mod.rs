@@ -3,6 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod error;
+mod markdown;
 pub(crate) mod output;
 pub(crate) mod request;
 pub(crate) mod resource;

@@ -7,11 +7,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::kernel::cli::Error;
+use crate::kernel::cli::markdown::Markdown;
 
 /// How often the line of [`Waiting`] is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -61,12 +63,20 @@ fn is_obeyed(character: char) -> bool {
     is_control || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// An answer while it is printed: exactly as the model wrote it for programs, without control characters for
-/// terminals.
-#[derive(Debug, Default)]
+/// An answer while it is printed: exactly as the model wrote it for programs, with its Markdown as styles for terminals.
+#[derive(Debug)]
 pub(crate) struct Answer {
     /// Something was printed and the line has not ended.
     open: bool,
+    style: Option<Markdown>,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let style = (io::stdout().is_terminal() && !is_plain).then(Markdown::default);
+        Self { open: false, style }
+    }
 }
 
 impl Answer {
@@ -75,11 +85,17 @@ impl Answer {
         if !piece.is_empty() {
             self.open = !piece.ends_with('\n');
         }
-        text(piece)
+        match &mut self.style {
+            Some(style) => print(&style.add(&clean(piece))),
+            None => text(piece),
+        }
     }
 
     /// Ends the last line if it has not ended.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
+        if let Some(style) = &mut self.style {
+            print(&style.end())?;
+        }
         if std::mem::take(&mut self.open) { print("\n") } else { Ok(()) }
     }
 }
@@ -196,11 +212,12 @@ impl Table {
         Self { headings, rows: Vec::new() }
     }
 
-    /// A row for each of `values`, with what is at the pointer of each column.
+    /// A row for each of `values`, with what is at the pointer of each column. A terminal shows moments as distances.
     pub(crate) fn of<'v>(values: impl IntoIterator<Item = &'v Value>, columns: &[(&'static str, &str)]) -> Self {
         let mut table = Self::new(&columns.iter().map(|(heading, _)| *heading).collect::<Vec<_>>());
+        let now = now();
         for value in values {
-            table.push(columns.iter().map(|(_, pointer)| field(value, pointer)));
+            table.push(columns.iter().map(|(_, pointer)| moment(field(value, pointer), now)));
         }
         table
     }
@@ -251,6 +268,21 @@ pub(crate) fn field(value: &Value, pointer: &str) -> String {
     }
 }
 
+/// What moments are measured from: now on a terminal; programs read them as they are.
+pub(crate) fn now() -> Option<DateTime<Utc>> {
+    io::stdout().is_terminal().then(Utc::now)
+}
+
+/// A moment as its distance from now: `3 min ago`, `in 2 h`. Other texts stay.
+pub(crate) fn moment(text: String, now: Option<DateTime<Utc>>) -> String {
+    let (Some(now), Ok(at)) = (now, DateTime::parse_from_rfc3339(&text)) else { return text };
+    let since = now.signed_duration_since(at).num_seconds();
+    let distance = duration(since.unsigned_abs());
+    // The larger of the two units says enough.
+    let distance = distance.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    if since >= 0 { format!("{distance} ago") } else { format!("in {distance}") }
+}
+
 /// A duration for people: its two largest units.
 pub(crate) fn duration(secs: u64) -> String {
     let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
@@ -266,7 +298,7 @@ pub(crate) fn duration(secs: u64) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Table, bytes, clean, duration, escaped, field};
+    use super::{Table, bytes, clean, duration, escaped, field, moment};
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
@@ -307,6 +339,15 @@ mod tests {
             (field(&value, "/n"), field(&value, "/none"), field(&value, "/z")),
             ("3".into(), String::new(), String::new())
         );
+    }
+
+    #[test]
+    fn moments_are_distances() {
+        let now = "2026-11-27T00:00:00Z".parse().ok();
+        let told = |text: &str, now| moment(text.to_owned(), now);
+        assert_eq!(told("2026-11-27T02:10:00.000Z", now), "in 2 h");
+        assert_eq!(told("2026-11-26T23:56:00Z", now), "4 min ago");
+        assert_eq!((told("x", now), told("2026-11-27T02:00:00Z", None)), ("x".into(), "2026-11-27T02:00:00Z".into()));
     }
 
     #[test]

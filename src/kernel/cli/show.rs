@@ -1,12 +1,11 @@
 //! What an answer of the API looks like for people.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::output::{Table, clean, duration, field};
+use super::output::{Table, clean, field, moment, now};
 
 /// Columns of a table whose columns nobody has named.
 const COLUMNS_MAX: usize = 6;
@@ -35,8 +34,7 @@ const FIRST: [&str; 17] = [
 
 /// An answer as text: a list as a table, an object by its keys.
 pub(crate) fn answer(answer: &Value, columns: &[(&'static str, &'static str)]) -> String {
-    let now = std::io::stdout().is_terminal().then(Utc::now);
-    render(answer, columns, now)
+    render(answer, columns, now())
 }
 
 /// Moments are told as distances from `now` if there is one.
@@ -56,8 +54,9 @@ fn render(answer: &Value, columns: &[(&'static str, &'static str)], now: Option<
 
 /// The list of an answer that is nothing but one, with its size and the cursor of the next page.
 fn the_list(keys: &Map<String, Value>) -> Option<&Vec<Value>> {
-    let mut lists =
-        keys.iter().filter(|(key, _)| !matches!(key.as_str(), "total" | "next_cursor" | "limit" | "offset"));
+    let mut lists = keys
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), "total" | "next_cursor" | "next_before" | "limit" | "offset"));
     match (lists.next()?, lists.next()) {
         ((_, Value::Array(items)), None) => Some(items),
         _ => None,
@@ -97,30 +96,35 @@ fn found(items: &[Value]) -> Vec<(String, String)> {
 }
 
 fn cell(text: &str, now: Option<DateTime<Utc>>) -> String {
-    let text = moment(text, now).unwrap_or_else(|| text.to_owned());
+    let text = moment(text.to_owned(), now);
     if text.chars().count() <= CELL_MAX {
         return text;
     }
     text.chars().take(CELL_MAX - 3).chain("...".chars()).collect()
 }
 
-/// Keys and values, one in a line.
+/// Keys and values, one in a line; those of an object in it stand behind its key.
 fn keys_of(value: &Value, now: Option<DateTime<Utc>>) -> String {
     let Some(keys) = value.as_object() else { return format!("{}\n", clean(&field(value, ""))) };
     let mut table = Table::with(Vec::new());
-    for (key, text) in keys.iter().map(|(key, value)| (key, field(value, ""))).filter(|(_, text)| !text.is_empty()) {
-        table.push([key.replace('_', " "), moment(&text, now).unwrap_or(text)].iter());
+    for (key, value) in keys {
+        match value.as_object() {
+            Some(inner) => {
+                for (last, value) in inner {
+                    row(&mut table, &format!("{key} {last}"), value, now);
+                }
+            }
+            None => row(&mut table, key, value, now),
+        }
     }
     table.render()
 }
 
-/// A moment as its distance from now: `3 min ago`, `in 2 h`.
-fn moment(text: &str, now: Option<DateTime<Utc>>) -> Option<String> {
-    let since = now?.signed_duration_since(DateTime::parse_from_rfc3339(text).ok()?).num_seconds();
-    let distance = duration(since.unsigned_abs());
-    // The larger of the two units says enough.
-    let distance = distance.split(' ').take(2).collect::<Vec<_>>().join(" ");
-    Some(if since >= 0 { format!("{distance} ago") } else { format!("in {distance}") })
+fn row(table: &mut Table, key: &str, value: &Value, now: Option<DateTime<Utc>>) {
+    let text = field(value, "");
+    if !text.is_empty() {
+        table.row([&key.replace('_', " "), &moment(text, now)]);
+    }
 }
 
 #[cfg(test)]
@@ -145,13 +149,7 @@ mod tests {
             render(&json!({"a_b": 1, "none": null, "list": [1], "of": [2]}), &[], None),
             "a b   1\nlist  1\nof    2\n"
         );
+        assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost usd  0.5\n");
         assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
-    }
-
-    #[test]
-    fn moments_are_distances() {
-        let now = "2026-11-27T00:00:00Z".parse().ok();
-        assert_eq!(moment("2026-11-27T02:10:00.000Z", now).as_deref(), Some("in 2 h"));
-        assert_eq!((moment("x", now), moment("2026-11-27T02:00:00Z", None)), (None, None));
     }
 }

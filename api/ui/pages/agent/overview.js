@@ -3,12 +3,12 @@
 import { get, page, withQuery } from "../../lib/api.js";
 import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
-import { ago, count, duration, money, number, short, when } from "../../lib/format.js";
+import { ago, count, duration, modelText, money, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { learnTitles, titleOf } from "../../lib/titles.js";
-import { outcomeBadge, runAddress } from "./words.js";
+import { outcomeBadge, runAddress, toolsOf } from "./words.js";
 
 const EVERY_MS = 10_000;
 const RUNS = 6;
@@ -77,7 +77,7 @@ export async function mount(root, ctx) {
     const prompt = agent.system_prompt.trim();
     refill(about, head("About", can("write") ? more(settings, "Edit") : null),
       agent.description ? h("p", {}, agent.description) : null,
-      pairs([["Model", [model.provider, model.model].filter(Boolean).join(" / ")], ["Mode", agent.mode], ["Tags", agent.tags.join(", ")], ["Created", h("time", { datetime: agent.created_at, title: when(agent.created_at) }, ago(agent.created_at))], ["Version", agent.version], ["Author", agent.author]]),
+      pairs([["Model", modelText(model.provider, model.model)], ["Mode", agent.mode], ["Tags", agent.tags.join(", ")], ["Created", h("time", { datetime: agent.created_at, title: when(agent.created_at) }, ago(agent.created_at))], ["Version", agent.version], ["Author", agent.author]]),
       prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), h("p", { class: "plain" }, prompt.length > PROMPT_MAX ? `${prompt.slice(0, PROMPT_MAX)}…` : prompt)) : h("p", { class: "dim" }, "No system prompt."));
   }
 
@@ -99,7 +99,7 @@ export async function mount(root, ctx) {
     const row = (run, badge, note) => h("li", {}, h("a", { class: "run-line", href: runAddress(ctx.agent.id, run) }, badge, h("span", { class: "grow cut" }, note), h("time", { class: "faint", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at))));
     const lines = [
       ...running.slice(0, RUNS).map((run) => row(run, h("span", { class: "badge accent" }, run.state.replaceAll("_", " ")), `${run.origin}, ${count(run.tool_calls, "tool call")}`)),
-      ...traces.map((run) => row(run, outcomeBadge(run.status), `${duration(run.duration_ms)}, ${short(run.input_tokens + run.output_tokens)} tokens, ${money(run.cost_usd)}`)),
+      ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || `${toolsOf(run)}, ${duration(run.duration_ms)}, ${money(run.cost_usd)}`)),
     ].slice(0, RUNS);
     refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet."));
   }

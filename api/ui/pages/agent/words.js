@@ -2,6 +2,7 @@
 
 import { withQuery } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
+import { titleOf } from "../../lib/titles.js";
 
 const OUTCOMES = { done: ["good", "done"], failed: ["bad", "failed"], stopped: ["warn", "stopped"], interrupted: ["warn", "interrupted"], ok: ["good", "ok"], error: ["bad", "error"], refused: ["bad", "refused"], unknown: ["warn", "unknown"] };
 
@@ -17,3 +18,12 @@ export const runAddress = (agentId, run) => withQuery(`#/agent/${encodeURICompon
 const ORIGINS = { api: "API", websocket: "WebSocket", openai: "OpenAI API", agent: "another agent", trigger: "trigger", schedule: "schedule", workflow: "workflow", channel: "channel" };
 /** Where a message came from, in words. */
 export const originText = (origin) => ORIGINS[origin] ?? String(origin).replaceAll("_", " ");
+
+/** The session of a run, as titles of sessions take it. */
+export const sessionOf = (run) => ({ session_id: run.session_id, created_at: run.started_at });
+
+/** The title of the conversation of a run; that of a workflow's step is gone with its run. */
+export const titleText = (run) => (run.origin === "workflow" ? "Step of a workflow" : titleOf(sessionOf(run)));
+
+/** The tools that a run called, in their order, each once. */
+export const toolsOf = (run) => [...new Set((run.steps ?? []).filter(({ kind }) => kind === "tool").map(({ name }) => name))].join(", ") || "no tools";

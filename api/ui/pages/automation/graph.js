@@ -4,6 +4,8 @@ import { h, refill, s, uniqueId } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
 const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
+/** Pixels that the pointer goes before a step is dragged. */
+const DRAG_FROM = 6;
 /** A box is as wide as there is room for the widest row; narrower than that the graph scrolls. */
 const WIDTH = { min: 118, max: 190 };
 
@@ -39,19 +41,21 @@ function noteOf(step, run) {
     if (run.iterations > 1) parts.push(`round ${run.iterations}`);
     return parts.join(", ");
   }
+  if (step.output) return `“${step.output.replace(/\s+/g, " ").trim()}”`;
   if (step.mode === "collect") return "joins the outputs";
   const agent = step.agent_name || (step.agent_id ? step.agent_id.slice(0, 8) : "no agent");
   return { conditional: `${agent}, if…`, loop: `${agent}, up to ${step.max_iterations ?? 5}×`, fan_out: agent }[step.mode] ?? agent;
 }
 
 /**
- * `new Graph({ signal, open(index), add(index) })`; `graph.set(steps, runSteps)` draws it, with states when a run is given. With `add` it has
- * places for a new step before `index`. `graph.chosen` is the index of the step that is marked, or null.
+ * `new Graph({ signal, open(index), add(index), move(index, to) })`; `graph.set(steps, runSteps)` draws it, with states when a run is given. With `add` it has
+ * places for a new step before `index`; with `move` steps can be dragged there. `graph.chosen` is the index of the step that is marked, or null.
  */
 export class Graph {
-  constructor({ signal, open = () => {}, add = null }) {
+  constructor({ signal, open = () => {}, add = null, move = null }) {
     this.open = open;
     this.add = add;
+    this.move = move;
     this.chosen = null;
     this.steps = [];
     /** The form of a workflow draws one too: each has an arrow head of its own. */
@@ -118,10 +122,10 @@ export class Graph {
 
   box(index, step, x, y) {
     const run = this.run?.[index];
-    const state = run ? `run-${run.state.toLowerCase()}` : "";
+    const state = run ? `run-${run.state.toLowerCase()}` : step.output ? "run-completed" : "";
     const name = step.name || `step-${index + 1}`;
     const note = noteOf(step, run);
-    return act(s("g", {
+    const box = act(s("g", {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
       "aria-pressed": this.add ? String(index === this.chosen) : null,
     }, s("title", {}, `${name}: ${note}`),
@@ -130,6 +134,49 @@ export class Graph {
     s("text", { class: "graph-name", x: x + 32, y: y + 28 }, cut(name, Math.floor((this.wide - 40) / 7.4))),
     s("text", { class: "graph-note", x: x + 14, y: y + 48 }, cut(note, Math.floor((this.wide - 22) / 6.2))),
     { loop: s("path", { class: "graph-mark", d: `M${x + this.wide - 26} ${y + 16}a7 7 0 1 1-1 8` }),
-      conditional: s("path", { class: "graph-mark", d: `M${x + this.wide - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null), () => this.open(index));
+      conditional: s("path", { class: "graph-mark", d: `M${x + this.wide - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null), () => this.isDragged || this.open(index));
+    if (this.move) this.drag(box, index);
+    return box;
+  }
+
+  /** Lets a step be dragged to a place where one could be added; the panel has buttons for the same. */
+  drag(box, index) {
+    let start = null;
+    let target = null;
+    const places = () => [...this.node.querySelectorAll(".graph-plus")];
+    const mark = (place) => {
+      target = place;
+      for (const one of places()) one.classList.toggle("is-target", one === place);
+    };
+    box.addEventListener("pointerdown", (event) => {
+      this.isDragged = false;
+      if (event.button !== 0 || event.pointerType === "touch") return;
+      start = { x: event.clientX, y: event.clientY };
+      // A quick hand has left the step before the first move is told.
+      box.setPointerCapture(event.pointerId);
+    });
+    box.addEventListener("pointermove", (event) => {
+      if (!start) return;
+      const [x, y] = [event.clientX - start.x, event.clientY - start.y];
+      if (!this.isDragged && Math.hypot(x, y) < DRAG_FROM) return;
+      this.isDragged = true;
+      box.classList.add("is-dragged");
+      box.style.setProperty("transform", `translate(${x}px, ${y}px)`);
+      const away = (place) => { const at = place.getBoundingClientRect(); return Math.abs(at.top + at.height / 2 - event.clientY); };
+      mark(places().reduce((best, place) => (best === null || away(place) < away(best) ? place : best), null));
+    });
+    const end = (event) => {
+      if (!start) return;
+      start = null;
+      box.classList.remove("is-dragged");
+      box.style.removeProperty("transform");
+      const to = target ? Number(target.dataset.key.slice("plus-".length)) : index;
+      mark(null);
+      // The click that ends a drag comes right behind it.
+      setTimeout(() => { this.isDragged = false; });
+      if (this.isDragged && event.type === "pointerup" && to !== index && to !== index + 1) this.move(index, to > index ? to - 1 : to);
+    };
+    box.addEventListener("pointerup", end);
+    box.addEventListener("pointercancel", end);
   }
 }

@@ -13,12 +13,18 @@ import { namesOf } from "./workflow-form.js";
 export class Tested {
   constructor() {
     this.values = new Map();
+    /** What each step gave, by its form. */
+    this.outputs = new Map();
+    /** Called when a step was tested. */
+    this.changed = () => {};
   }
 
   /** Notes the output of a step: the input of the next one, and of those that use its variable. */
-  note(output, variable) {
+  note(form, output, variable) {
     this.values.set("input", output);
     if (variable) this.values.set(variable, output);
+    this.outputs.set(form, output);
+    this.changed();
   }
 }
 
@@ -63,7 +69,7 @@ export function testPart(form, tested, signal) {
       const said = messages.filter(({ role }) => role === "Assistant");
       const output = said.at(-1)?.content ?? "";
       const cost = said.reduce((sum, { usage }) => sum + (usage?.cost_usd ?? 0), 0);
-      tested.note(output, step.output_var);
+      tested.note(form, output, step.output_var);
       answer.append(h("p", { class: "hint", role: "status" }, `${duration(Date.now() - began)} · ${money(cost)}. Tests of later steps begin with this output.`));
     } finally {
       run.disabled = false;

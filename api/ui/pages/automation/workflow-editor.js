@@ -10,6 +10,19 @@ import { Tested, testPart } from "./step-test.js";
 import { stepForm } from "./workflow-form.js";
 
 const STEPS_MAX = 64;
+/** Workflows to begin with: label, description, steps. The agents are chosen in the steps. */
+const TEMPLATES = [
+  ["One step", "One agent answers", [{ mode: "sequential" }]],
+  ["Draft and review", "One agent drafts, another reviews, the first revises", [
+    { name: "Draft", prompt: "Write a draft about: {{input}}", output_var: "draft" },
+    { name: "Review", prompt: "Review this draft. List what to correct.\n\n{{draft}}", output_var: "review" },
+    { name: "Revise", prompt: "Revise the draft.\n\nDraft:\n{{draft}}\n\nReview:\n{{review}}" }]],
+  ["Ask several", "Several agents answer in parallel, one sums up", [
+    { name: "First answer", mode: "fan_out" }, { name: "Second answer", mode: "fan_out" }, { name: "All answers", mode: "collect" },
+    { name: "Summary", prompt: "Compare these answers and sum them up.\n\n{{input}}" }]],
+  ["Repeat until good", "One agent improves its answer until it says DONE", [
+    { name: "Improve", mode: "loop", prompt: "Improve this text. End with DONE when nothing is left to improve.\n\n{{input}}", until: "output contains \"DONE\"", max_iterations: 5 }]],
+];
 
 /**
  * Opens the editor in `root` for `item`, or for a new workflow (null). `saved(id)` is called when it is stored, `left()` when it is closed
@@ -19,12 +32,13 @@ export async function openEditor(root, { item, signal, saved, left }) {
   await useStyles(new URL("../../styles/chat.css", import.meta.url));
   const name = field("Name", textInput(item?.name, { required: true }));
   const about = field("Description", textInput(item?.description));
-  const graph = new Graph({ signal, open: (index) => choose(index), add: (index) => add(index) });
+  const graph = new Graph({ signal, open: (index) => choose(index), add: (index) => add(index), move: (from, to) => moveTo(from, to) });
   const panel = h("aside", { class: "flow-panel card stack", "aria-label": "Step" });
   const fault = h("p", { class: "fault", role: "alert" });
   const save = h("button", { type: "submit", class: "primary" }, item ? "Save" : "Create");
   const note = h("p", { class: "hint grow", role: "status" });
   const tested = new Tested();
+  tested.changed = () => changed();
   /** `{ form, test }` of each step. */
   let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
@@ -32,8 +46,15 @@ export async function openEditor(root, { item, signal, saved, left }) {
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
     h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => leave() }, icon("back", 17), "Back"), note, save),
-    h("div", { class: "form-row", oninput: () => changed() }, name, about), fault,
+    h("div", { class: "form-row", oninput: () => changed() }, name, about), item ? null : templates(), fault,
     h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
+
+  /** What a new workflow can begin with. */
+  function templates() {
+    return h("div", { class: "bar-row tight", role: "group", "aria-label": "Start from" }, h("span", { class: "dim" }, "Start from"), TEMPLATES.map(([label, text, list]) => h("button", {
+      type: "button", class: "small", title: text, onclick: () => { steps = list.map(made); if (!about.control.value) about.control.value = text; choose(0, { focus: false }); },
+    }, label)));
+  }
 
   function made(step) {
     const form = stepForm(step, () => changed());
@@ -49,7 +70,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
   function changed() {
     const sketches = steps.map(({ form }) => form.sketch());
     graph.chosen = chosen;
-    graph.set(sketches);
+    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form) })));
     note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
     steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
     const title = panel.querySelector("h2");
@@ -82,10 +103,13 @@ export async function openEditor(root, { item, signal, saved, left }) {
     else insert(index, made({ mode: "sequential" }));
   }
 
+  function moveTo(from, to) {
+    steps.splice(to, 0, ...steps.splice(from, 1));
+    choose(to, { focus: false });
+  }
+
   function move(by) {
-    const [step] = steps.splice(chosen, 1);
-    steps.splice(chosen + by, 0, step);
-    choose(chosen + by, { focus: false });
+    moveTo(chosen, chosen + by);
     const again = panel.querySelector(`[aria-label="${by < 0 ? "Move up" : "Move down"}"]`);
     (again.disabled ? panel.querySelector("header button:enabled") : again)?.focus();
   }

@@ -50,7 +50,7 @@ export function stepForm(step, changed) {
     until.hidden = rounds.hidden = word !== "loop";
     retries.hidden = errors.control.value !== "retry";
   };
-  const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition,
+  const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, name, mode, agent, prompt, condition,
     h("div", { class: "form-row" }, until, rounds), output, h("div", { class: "form-row" }, errors, retries), timeout);
   arrange();
   const text = (made) => made.control.value.trim();

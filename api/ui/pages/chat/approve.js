@@ -33,7 +33,8 @@ export class Approvals {
       this.shown.delete(id);
     }
     for (const approval of approvals) {
-      if (this.shown.has(approval.id)) continue;
+      // The answer that it stood at may have been drawn anew.
+      if (this.shown.get(approval.id)?.isConnected) continue;
       const node = this.node_of(approval);
       this.shown.set(approval.id, node);
       live.add(node);

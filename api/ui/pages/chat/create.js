@@ -71,7 +71,7 @@ class TypePicker {
       },
       onError: (error) => fill(this.list.note, h("p", { class: "fault" }, faultText(error))),
     });
-    const search = h("input", { type: "search", placeholder: "Search types and agents", "aria-label": "Search types and agents", autocomplete: "off", spellcheck: "false", "aria-controls": this.list.id });
+    const search = h("input", { type: "search", placeholder: "Search templates", "aria-label": "Search templates", autocomplete: "off", spellcheck: "false", "aria-controls": this.list.id });
     search.addEventListener("input", debounce(() => this.list.reload(search.value.trim()), SEARCH_PAUSE_MS));
     this.node = h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, this.list.node));
     this.list.reload("").then(() => this.list.select(this.list.keyOf(blank)));
@@ -129,7 +129,7 @@ class Editor {
       if (found.name_taken) return fill(this.verdict);
       const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
       const tools = found.tools.includes("*") ? "all tools" : listed(found.tools);
-      fill(this.verdict, icon("check", 16), h("span", {}, `Valid. ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
+      fill(this.verdict, icon("check", 16), h("span", {}, `Valid. ${model[0].toUpperCase()}${model.slice(1)}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
     } catch (error) {
       if (round !== this.round) return;
       const { line, column } = error.body ?? {};

@@ -2,7 +2,7 @@
 
 import { debounce, emptyState, h } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
-import { brief, count, number } from "../../lib/format.js";
+import { brief, count, modelText, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { can } from "../../lib/me.js";
@@ -82,7 +82,7 @@ export class Side {
     const agent = this.chat.agent.id;
     return q
       ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor }).then(withoutAgentName)
-      : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
+      : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor }).then(lastUsedFirst);
   }
 
   needsTitle(session) {
@@ -150,6 +150,11 @@ export class Side {
   }
 }
 
+/** The daemon gives the newest first; within a page, those that were used last come first. */
+function lastUsedFirst(page) {
+  return { ...page, items: page.items.toSorted((a, b) => String(b.updated_at ?? "").localeCompare(String(a.updated_at ?? ""))) };
+}
+
 /** Every session matches where the name of its agent does: that says nothing within one agent. */
 function withoutAgentName(page) {
   return { ...page, items: page.items.filter(({ matched }) => matched !== "agent_name") };
@@ -194,7 +199,7 @@ export function avatar(name) {
 }
 
 function agentRow(agent) {
-  const model = [agent.model_provider, agent.model_name].filter(Boolean).join(" / ");
+  const model = modelText(agent.model_provider, agent.model_name);
   const isRunning = agent.state === "Running";
   return h("div", { class: "item" }, avatar(agent.name),
     h("div", { class: "grow" }, h("div", { class: "cut name" }, agent.name), h("div", { class: "cut note" }, model || "default model")),

@@ -109,6 +109,7 @@ export class Watch {
       this.live = live;
       chat.log.begin(live);
       live.results(turn?.steps ?? []);
+      chat.approvals.look().catch(() => {});
       chat.composer.refresh();
     })().finally(() => { this.beginning = null; });
     return this.beginning;

@@ -40,21 +40,26 @@ export class Welcome {
 
   node() {
     const { agent } = this.chat;
-    const suggestions = !can("chat") ? [] : (this.isOffline() ? OFFLINE : SUGGESTIONS).filter(({ tool }) => this.has(tool)).slice(0, SHOWN_MAX);
+    const isNew = this.isOffline() && seesAll() && can("admin");
+    const suggestions = !can("chat") ? [] : (isNew ? OFFLINE.slice(1) : this.isOffline() ? OFFLINE : SUGGESTIONS).filter(({ tool }) => this.has(tool)).slice(0, SHOWN_MAX);
     return h("div", { class: "empty welcome" },
-      avatar(agent.name),
-      h("h2", {}, `Start a conversation with ${agent.name}`),
-      h("p", {}, agent.description || "This session has no messages yet."),
-      this.isOffline() && seesAll() && can("admin") ? this.setup() : null,
+      isNew ? h("img", { src: new URL("../../icon.svg", import.meta.url), alt: "", width: 44, height: 44 }) : avatar(agent.name),
+      h("h2", {}, isNew ? "Welcome to agentsvc" : `Start a conversation with ${agent.name}`),
+      h("p", {}, isNew ? "Run and supervise AI agents on your own machine. It takes a minute: choose how your agents think." : agent.description || "This session has no messages yet."),
+      isNew ? this.setup() : null,
       suggestions.length > 0 ? h("ul", { class: "suggestions", "aria-label": "Suggestions" }, suggestions.map(({ label, text }) => h("li", {},
         h("button", { type: "button", onclick: () => this.chat.send(text).catch(showError) }, icon("chat", 16), h("span", {}, label))))) : null);
   }
 
   setup() {
     return h("section", { class: "setup", "aria-label": "Set up a model" },
-      h("p", { class: "setup-note" }, "No language model is set up. The built-in offline model repeats what you write and runs tools on request; connect a model to get real answers."),
-      h("ul", { class: "ways" }, WAYS.map((way) => h("li", {}, h("button", { type: "button", class: "way", onclick: () => this.run(way).catch(showError) },
-        icon(way.icon, 22), h("span", {}, h("strong", {}, way.label), h("small", {}, way.text)))))));
+      h("ul", { class: "ways" }, WAYS.map((way) => this.way(way, () => this.run(way))),
+        this.way({ icon: "play", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => this.chat.send(OFFLINE[0].text))),
+      h("p", { class: "setup-note" }, "No language model is set up. Until then, the built-in offline model repeats what you write and runs tools on request."));
+  }
+
+  way({ icon: name, label, text }, run) {
+    return h("li", {}, h("button", { type: "button", class: "way", onclick: () => run().catch(showError) }, icon(name, 22), h("span", {}, h("strong", {}, label), h("small", {}, text))));
   }
 
   async run(way) {

@@ -1,4 +1,4 @@
-// The forms of channels: values as the adapter describes them, a test message, a chat that is let in.
+// The forms of channels: values as the adapter describes them, a test message, a chat that is allowed.
 
 import { call, get } from "../../lib/api.js";
 import { faultAt } from "../../lib/agents.js";
@@ -6,7 +6,7 @@ import { choice, numberInput, textInput, toggle } from "../../lib/controls.js";
 import { ask, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { when } from "../../lib/format.js";
-import { channelPath } from "./channel-words.js";
+import { channelPath, platformText } from "./channel-words.js";
 
 /** A control for one value; `read()` gives its text, `undefined` when it stays, null when it is removed. */
 function valueField(value) {
@@ -70,7 +70,7 @@ export async function addChannel(entry) {
   const detail = await get(`/api/channels/registry/${encodeURIComponent(entry.id)}`);
   const { schema } = detail;
   if (!schema) {
-    await ask({ title: `Set up ${entry.name || entry.id}`, body: [h("p", {}, "The values of this channel are not known:"), h("p", { class: "server-text" }, detail.schema_error)], action: "Close", cancel: null });
+    await ask({ title: `Set up ${platformText(entry)[0]}`, body: [h("p", {}, "The values of this channel are not known:"), h("p", { class: "server-text" }, detail.schema_error)], action: "Close", cancel: null });
     return null;
   }
   const taken = detail.channels ?? [];
@@ -129,7 +129,7 @@ export async function pairChat(names, chosen = names[0]) {
   const channel = field("Channel", choice(names.map((name) => [name, name]), chosen));
   const chat = field("Conversation", textInput("", { class: "code", spellcheck: "false" }), { hint: "Empty: make a code, for a chat that you do not know yet." });
   const made = await ask({
-    title: "Let a chat in", action: "Continue", fields: { channel, conversation: chat }, body: [channel, chat],
+    title: "Allow a chat", action: "Continue", fields: { channel, conversation: chat }, body: [channel, chat],
     submit: () => {
       const given = chat.control.value.trim();
       return call("POST", "/api/channels/pairings", { channel: channel.control.value, ...(given ? { conversation: given } : {}) });
@@ -137,7 +137,7 @@ export async function pairChat(names, chosen = names[0]) {
   });
   if (!made) return false;
   if (!made.code) {
-    toast(`${made.conversation} is let in`);
+    toast(`${made.conversation} is allowed`);
     return true;
   }
   await ask({

@@ -37,3 +37,20 @@ export const channelPath = (name, rest = "") => `/api/channels/${encodeURICompon
 
 /** The sign of a platform: one of its own, or the usual one. */
 export const signOf = (entry) => (entry.icon && !/[:\w]/.test(entry.icon) ? [...entry.icon].slice(0, 2).join("") : null);
+
+/** What known platforms are called, and what they are; an adapter says so itself only once it is started. */
+const PLATFORMS = {
+  bluesky: ["Bluesky", "social network"], dingtalk: ["DingTalk", "team chat"], discord: ["Discord", "group chat"], email: ["Email", "mail"], feishu: ["Feishu", "team chat"],
+  google_chat: ["Google Chat", "team chat"], gotify: ["Gotify", "push messages"], line: ["LINE", "messenger"], mastodon: ["Mastodon", "social network"], matrix: ["Matrix", "messenger"],
+  mattermost: ["Mattermost", "team chat"], nextcloud: ["Nextcloud Talk", "team chat"], ntfy: ["ntfy", "push messages"], qq: ["QQ", "messenger"], reddit: ["Reddit", "social network"],
+  rocketchat: ["Rocket.Chat", "team chat"], signal: ["Signal", "messenger"], slack: ["Slack", "team chat"], teams: ["Microsoft Teams", "team chat"], telegram: ["Telegram", "messenger"],
+  twitch: ["Twitch", "live chat"], webex: ["Webex", "team chat"], webhook: ["Webhook", "HTTP"], wechat: ["WeChat", "messenger"], wecom: ["WeCom", "team chat"], whatsapp: ["WhatsApp", "messenger"],
+  zulip: ["Zulip", "team chat"],
+};
+
+/** The name of a platform and what it is: what its adapter says, else what is known of it. */
+export function platformText(entry) {
+  const [name, kind] = PLATFORMS[entry.id] ?? [];
+  const own = entry.name && entry.name !== entry.id ? entry.name : null;
+  return [own ?? name ?? entry.id, entry.category || kind || ""];
+}

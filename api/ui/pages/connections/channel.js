@@ -12,7 +12,7 @@ import { qrPicture } from "./qr.js";
 const PAGE = 50;
 /** Most rows of one answer. */
 const PAGE_MAX = 1000;
-const POLICY = { respond: "answers everyone", allowed_only: "answers only chats that are let in", ignore: "answers no direct message", all: "answers every message", mention_only: "answers when it is mentioned", commands_only: "answers commands only" };
+const POLICY = { respond: "answers everyone", allowed_only: "answers only allowed chats", ignore: "answers no direct message", all: "answers every message", mention_only: "answers when it is mentioned", commands_only: "answers commands only" };
 
 /** The view of the channel `id`: `node`, `buttons()` for the head of the page, and `read()`. */
 export class ChannelView {
@@ -47,7 +47,7 @@ export class ChannelView {
       h("button", { type: "button", onclick: () => actions.test(id).catch(showError) }, icon("send", 18), "Test"),
       h("button", { type: "button", onclick: () => actions.edit(id).catch(showError) }, icon("edit", 18), "Edit"),
       menuButton({ label: `More for ${id}`, items: () => [
-        { label: "Let a chat in", icon: "plus", run: () => actions.pair([id]) },
+        { label: "Allow a chat", icon: "plus", run: () => actions.pair([id]) },
         { label: "Show a QR code", icon: "key", run: () => this.startCode() },
         { label: "Remove", icon: "trash", danger: true, run: () => actions.remove(id) },
       ] }));
@@ -164,7 +164,7 @@ export class ChannelView {
       const where = [talk.is_group ? "group" : "direct", talk.conversation, talk.thread ? `thread ${talk.thread}` : "", ago(talk.last_at)].filter(Boolean).join(", ");
       return h("li", {}, h("div", { class: "bar-row" },
         h("span", { class: "grow two" }, last ? h("a", { class: "cut", href: `#/chat/${last.agent_id}/${last.session_id}` }, name) : h("strong", { class: "cut" }, name), h("small", { class: "faint cut" }, where)),
-        talk.is_known || talk.paired_at ? null : h("span", { class: "badge warn" }, "not let in")));
+        talk.is_known || talk.paired_at ? null : h("span", { class: "badge warn" }, "not allowed yet")));
     };
     refill(this.talks, items.map(line), items.length === 0 ? h("li", { class: "dim" }, "No conversations yet.") : null, this.more("talks", next, count(items.length, "conversation")));
   }

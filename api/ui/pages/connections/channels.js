@@ -1,4 +1,4 @@
-// Channels: the list with the state of each, what can be set up, the chats that are let in, and the channel of the address.
+// Channels: the list with the state of each, what can be set up, the allowed chats, and the channel of the address.
 
 import { call, get } from "../../lib/api.js";
 import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
@@ -9,7 +9,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ChannelView } from "./channel.js";
 import { addChannel, editChannel, pairChat, testChannel } from "./channel-form.js";
-import { channelPath, signOf, stateBadge } from "./channel-words.js";
+import { channelPath, platformText, signOf, stateBadge } from "./channel-words.js";
 import { SiteList } from "./sites.js";
 
 const EVERY_MS = 4000;
@@ -41,9 +41,9 @@ export async function mount(root, ctx) {
     pair: async (names, chosen) => { if (await pairChat(names, chosen)) await again(); },
     unpair: async (pairing) => {
       const isOpen = pairing.state === "offered";
-      const title = isOpen ? `Withdraw the code for ${pairing.channel}?` : `Shut out ${pairing.name || pairing.conversation}?`;
+      const title = isOpen ? `Withdraw the code for ${pairing.channel}?` : `Remove ${pairing.name || pairing.conversation}?`;
       const text = isOpen ? "The code can no longer be used." : "The channel no longer answers this chat, unless its rules let it in.";
-      if (!(await confirm({ title, text, action: isOpen ? "Withdraw" : "Shut out", run: () => call("DELETE", `/api/channels/pairings/${encodeURIComponent(pairing.id)}`) }))) return;
+      if (!(await confirm({ title, text, action: isOpen ? "Withdraw" : "Remove", run: () => call("DELETE", `/api/channels/pairings/${encodeURIComponent(pairing.id)}`) }))) return;
       await again();
     },
     remove: async (name) => {
@@ -83,7 +83,7 @@ export async function mount(root, ctx) {
   again = poll(() => view.read(), EVERY_MS, { signal });
 }
 
-/** All channels, and the chats that are let in. */
+/** All channels, and the allowed chats. */
 class ChannelList {
   constructor({ signal, actions }) {
     Object.assign(this, { signal, actions, id: null });
@@ -103,10 +103,10 @@ class ChannelList {
       ],
     });
     this.pairings = h("ul", { class: "tool-list", "aria-label": "Paired chats" });
-    this.pair = h("button", { type: "button", class: "small", onclick: () => actions.pair(this.rows.map((row) => row.name)).catch(showError) }, icon("plus", 16), "Let a chat in");
-    const chats = h("section", { class: "card stack", "aria-label": "Chats that are let in" },
-      h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Chats that are let in"), this.pair),
-      h("p", { class: "hint" }, "A channel without rules of its own answers only these chats. A new chat sends the code that you make here."), this.pairings);
+    this.pair = h("button", { type: "button", class: "small", onclick: () => actions.pair(this.rows.map((row) => row.name)).catch(showError) }, icon("plus", 16), "Allow a chat");
+    const chats = h("section", { class: "card stack", "aria-label": "Allowed chats" },
+      h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Allowed chats"), this.pair),
+      h("p", { class: "hint" }, "A channel without rules of its own answers only these chats. To allow a new chat, create a code here and send it from that chat."), this.pairings);
     this.full = h("div", { class: "stack" }, this.counts, this.table.root, chats);
     this.sites = new SiteList();
     this.main = h("div", {});
@@ -160,7 +160,7 @@ class ChannelList {
     const line = (pairing) => h("li", {}, h("div", { class: "bar-row" },
       h("span", { class: "grow two" }, h("strong", { class: "cut" }, pairing.state === "offered" ? "Code that waits for a chat" : pairing.name || pairing.conversation),
         h("small", { class: "faint cut" }, pairing.state === "offered" ? `${pairing.channel}, until ${when(pairing.expires_at)}` : `${pairing.channel}, ${pairing.conversation}, since ${when(pairing.paired_at)}`)),
-      h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Shut out ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Shut out")));
+      h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Remove ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Remove")));
     refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired.") : null);
   }
 
@@ -200,12 +200,12 @@ class Gallery {
   async read() {
     if (this.entries !== null) return;
     this.entries = (await get("/api/channels/registry", { signal: this.signal })).channels;
-    this.entries.sort((a, b) => (a.name || a.id).localeCompare(b.name || b.id));
+    this.entries.sort((a, b) => platformText(a)[0].localeCompare(platformText(b)[0]));
     this.show();
   }
 
   show() {
-    const text = (entry) => [entry.id, entry.name, entry.description, entry.category, ...entry.tags].join(" ").toLowerCase();
+    const text = (entry) => [entry.id, ...platformText(entry), entry.description, entry.category, ...entry.tags].join(" ").toLowerCase();
     const rows = (this.entries ?? []).filter((entry) => text(entry).includes(this.filter));
     this.counts.textContent = count(rows.length, "platform");
     this.more.hidden = rows.length <= this.shown;
@@ -213,11 +213,11 @@ class Gallery {
   }
 
   card(entry) {
-    const name = entry.name || entry.id;
+    const [name, kind] = platformText(entry);
     const sign = signOf(entry);
     const add = h("button", { type: "button", data: { key: `add ${entry.id}` }, "aria-label": `Set up ${name}`, onclick: () => this.actions.add(entry).catch(showError) }, icon("plus", 16), "Set up");
     return h("li", { class: "card connection-card" },
-      h("div", { class: "bar-row tight" }, sign ? h("span", { class: "card-sign", "aria-hidden": "true" }, sign) : icon("chat", 20), h("h3", { class: "grow cut" }, name), entry.category ? h("span", { class: "badge" }, entry.category) : null),
+      h("div", { class: "bar-row tight" }, sign ? h("span", { class: "card-sign", "aria-hidden": "true" }, sign) : icon("chat", 20), h("h3", { class: "grow cut" }, name), kind ? h("span", { class: "badge" }, kind) : null),
       h("p", { class: "dim clamp" }, entry.error ?? entry.description),
       h("div", { class: "buttons" }, entry.adapter ? add : h("span", { class: "dim" }, "Set its command in config.toml"), entry.channels.length > 0 ? h("span", { class: "badge good" }, "set up") : null));
   }

@@ -6,7 +6,7 @@ import { STATUS, STATUS_TEXT, STATUS_WORDS, budgetCard, editBudget } from "../..
 import { Chart } from "../../lib/charts.js";
 import { showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
-import { count, money, short, when } from "../../lib/format.js";
+import { count, money, moneyMark, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
@@ -82,10 +82,8 @@ export async function mount(root, ctx) {
     const series = measure === "tokens"
       ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
       : [{ name: measure === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure]) }];
-    const most = Math.max(0, ...daily.map((day) => day.cost_usd));
-    // One number of digits for the whole axis.
-    const digits = most >= 10 ? 0 : most >= 0.1 ? 2 : 4;
-    chart.format = measure === "cost_usd" ? (usd) => `$${usd.toFixed(usd === 0 ? 0 : digits)}` : short;
+    chart.format = measure === "cost_usd" ? money : short;
+    chart.mark = measure === "cost_usd" ? moneyMark : short;
     chart.set({ ticks: names, series });
   }
 

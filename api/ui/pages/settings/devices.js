@@ -55,8 +55,8 @@ export async function mount(root, ctx) {
   async function pair() {
     const boxes = SCOPES.filter(([scope]) => can(scope)).map(([scope, label]) => [scope, h("input", { type: "checkbox", checked: USUAL.includes(scope) }), label]);
     const made = await ask({
-      title: "Pair a device", action: "Make a code",
-      body: [h("fieldset", { class: "stack tight-stack" }, h("legend", {}, "The device may"), boxes.map(([, box, label]) => h("label", { class: "switch-line" }, box, ` ${label}`)))],
+      title: "Pair a device", action: "Create a code",
+      body: [h("fieldset", { class: "stack tight-stack" }, h("legend", {}, "Rights of the device"), boxes.map(([, box, label]) => h("label", { class: "switch-line" }, box, ` ${label}`)))],
       fields: {},
       submit: () => {
         const scopes = boxes.filter(([, box]) => box.checked).map(([scope]) => scope);

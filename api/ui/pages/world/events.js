@@ -53,7 +53,7 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Events, newest first", signal, rowHeight: 38, slimHeight: 56, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
-      { label: "Kind", width: "190px", slim: "112px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
+      { label: "Kind", width: "190px", slim: "24px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? agentLink(event.agent_id) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },
       { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, sentenceOf(event).slice(0, 300)) },
       { label: "When", width: "104px", slim: "88px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
@@ -125,8 +125,8 @@ export async function mount(root, ctx) {
     const rows = text === "" ? last : last.filter((one) => (one.words ??= JSON.stringify(one.event).toLowerCase()).includes(text));
     if (!paused || rows.length === 0) table.set(rows.reverse());
     counts.textContent = `${count(seen, "event")} received${missed > 0 ? `, ${number(missed)} dropped` : ""}${paused ? "; the list is paused" : ""}`;
-    areNamesWanted = true;
-    if (!isNaming) learnNames();
+    areNamesWanted = table.shown.length > 0;
+    if (areNamesWanted && !isNaming) learnNames();
   }
 
   /** Reads the names of the agents in sight: one question after the other, however fast the list changes. */

@@ -33,7 +33,7 @@ export async function mount(root, ctx) {
   const latest = h("div", { class: "chips in-line", "aria-label": "Queries", role: "group" });
   const form = h("form", { class: "card stack", onsubmit: (event) => { event.preventDefault(); ask(); } },
     h("div", { class: "query-frame" }, box, completion.node), fault, latest,
-    h("div", { class: "bar-row" }, run, h("label", { class: "switch" }, live, h("span", {}, "Live")), h("span", { class: "hint keys-hint" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " asks, ", h("kbd", {}, "Tab"), " completes"), h("span", { class: "grow" }), csv));
+    h("div", { class: "bar-row" }, run, h("label", { class: "switch" }, live, h("span", {}, "Live")), h("span", { class: "hint keys-hint" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " runs, ", h("kbd", {}, "Tab"), " completes"), h("span", { class: "grow" }), csv));
   fill(root, h("div", { class: "stack" }, form, note, result, kinds()));
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); ask(); }
@@ -94,7 +94,9 @@ export async function mount(root, ctx) {
   function showFault(error, q) {
     const column = error.body?.column ?? /column (\d+)/.exec(error.message ?? "")?.[1];
     const line = q.split("\n").length === 1 && column ? `${q}\n${" ".repeat(Math.max(0, Number(column) - 1))}^\n` : "";
-    fill(fault, line === "" ? null : h("pre", { tabindex: "0" }, line), faultText(error));
+    const kind = completion.kinds.find(({ name }) => name === /unknown field .* of (\w+)/.exec(error.message ?? "")?.[1]);
+    fill(fault, line === "" ? null : h("pre", { tabindex: "0" }, line), h("p", {}, faultText(error).replace(/^q: /, "")),
+      kind ? h("p", { class: "hint" }, `Fields of ${kind.name}: ${kind.fields.map(({ name }) => name).join(", ")}.`) : null);
     box.setAttribute("aria-invalid", "true");
   }
 

@@ -23,7 +23,7 @@ export async function mount(root, ctx) {
     label: "Snapshots", signal, rowHeight: 60, slimHeight: 92, open: details, fit: true,
     columns: [
       { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "manual"}`)) },
-      { label: "Claimed", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
+      { label: "Created", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
       { label: "Contents", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts.agents, "agent")}, ${short(item.counts.messages)} messages`) },
       { label: "Size", width: "84px", side: true, end: true, cell: (item) => bytes(item.size_bytes) },
       { label: "Actions", width: "150px", slim: "112px", end: true, cell: (item) => h("span", { class: "row-actions" },
@@ -83,7 +83,7 @@ export async function mount(root, ctx) {
   }
 
   function details(item) {
-    const rows = [["Claimed", when(item.created_at)], ["Step", item.step === undefined ? "" : number(item.step)], ["Size", `${bytes(item.size_bytes)}, ${bytes(item.counts.bytes)} of rows`], ...COUNTS.map((key) => [key[0].toUpperCase() + key.slice(1), item.counts[key] ? number(item.counts[key]) : ""]), ["Rows", number(item.counts.rows)], ["SHA-256", h("code", { class: "break" }, item.sha256)], ["Id", h("code", {}, item.id)]];
+    const rows = [["Created", when(item.created_at)], ["Step", item.step === undefined ? "" : number(item.step)], ["Size", `${bytes(item.size_bytes)}, ${bytes(item.counts.bytes)} of rows`], ...COUNTS.map((key) => [key[0].toUpperCase() + key.slice(1), item.counts[key] ? number(item.counts[key]) : ""]), ["Rows", number(item.counts.rows)], ["SHA-256", h("code", { class: "break" }, item.sha256)], ["Id", h("code", {}, item.id)]];
     return ask({ title: nameOf(item), action: "Close", cancel: null, wide: true, body: [h("dl", { class: "pairs" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))] });
   }
 

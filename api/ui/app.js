@@ -246,16 +246,8 @@ function keyText(key) {
 }
 
 async function showApi() {
-  const { version } = await api.get("/api/version");
-  const text = await (await api.blob("/api/openapi.json")).text();
-  await show({
-    title: "The API of this daemon",
-    wide: false,
-    body: [
-      h("p", {}, `agentsvc ${version}. This page only uses the documented API. Its OpenAPI 3 description:`),
-      h("button", { type: "button", onclick: () => api.saveAs(new Blob([text], { type: "application/json" }), "openapi.json") }, icon("download", 18), "openapi.json"),
-    ],
-  });
+  const description = await import("./lib/description.js");
+  await description.showApi();
 }
 
 async function setUpModel() {

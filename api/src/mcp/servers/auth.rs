@@ -200,9 +200,12 @@ async fn callback(call: Call) -> Result<Response, Error> {
     let ended = if is_preview { None } else { Some(detached(Box::pin(finish(call))).await) };
     let mut response = match ended {
         None => page(StatusCode::OK, "Sign-in", "Open this page to complete the sign-in.", None),
-        Some(Ok(_)) if is_page => {
-            page(StatusCode::OK, "Signed in", &format!("{server} is signed in. You can close this page."), None)
-        }
+        Some(Ok(_)) if is_page => page(
+            StatusCode::OK,
+            "Signed in",
+            &format!("The server {server} is signed in. You can close this page."),
+            None,
+        ),
         Some(Err(error)) if is_page => page(error.status(), "Not signed in", error.message(), None),
         Some(ended) => reply::ok(&ended?)?,
     };

@@ -1,6 +1,7 @@
 //! `approvals`: what waits for a person, and the decision.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -70,11 +71,10 @@ impl Run for Approvals {
 async fn names(client: &Client, answer: &Value) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for id in items(answer, "approvals").map(|approval| field(approval, "/agent_id")) {
-        if !names.contains_key(&id) {
-            // One that is gone has its id alone.
-            let agent = client.get(&format!("/api/agents/{id}"), &[]).await.unwrap_or_default();
-            names.insert(id, field(&agent, "/name"));
-        }
+        let Entry::Vacant(place) = names.entry(id) else { continue };
+        // One that is gone has its id alone.
+        let agent = client.get(&format!("/api/agents/{}", place.key()), &[]).await.unwrap_or_default();
+        place.insert(field(&agent, "/name"));
     }
     names
 }

@@ -8,6 +8,7 @@ use agentsvc_components::audit::record::{AuditHead, SealAudit};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
@@ -17,7 +18,8 @@ use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, StopReason};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::stream::StreamItem;
-use agentsvc_components::{Actor, AgentId, LogId, Refusal, Timestamp};
+use agentsvc_components::{Actor, AgentId, LogId, Refusal, RefusalKind, Timestamp, TurnId};
+use uuid::Uuid;
 
 use crate::agent::SpawnAgent;
 use crate::event::told::events_of;
@@ -212,6 +214,36 @@ fn plain(key: &[u8], value: &[u8]) -> Vec<u8> {
         Ok(state) if key[0] == b'h' => record::encode(&TriggerStateRecord { bursts: 0, ..state }),
         _ => value.to_vec(),
     }
+}
+
+/// A key of a user of this number.
+pub(crate) fn key_of(user: u128) -> Actor {
+    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
+}
+
+/// A turn of an agent.
+pub(crate) fn turn_of(agent: AgentId) -> Actor {
+    Actor::Agent { agent, turn: TurnId(Uuid::nil()) }
+}
+
+/// The users 1 and 2 with an agent each, and one of the installation.
+pub(crate) fn two_users() -> (TestWorld, [AgentId; 3]) {
+    let mut world = TestWorld::new();
+    let shared = world.spawn("shared");
+    let [anns, bobs] = [(1, "anns"), (2, "bobs")].map(|(user, name)| {
+        world.actor = key_of(user);
+        world.ask(spawn_command(name)).unwrap().agent
+    });
+    world.actor = Actor::Api;
+    (world, [anns, bobs, shared])
+}
+
+/// Was it refused because a share of a pool is full? The sentence names whose.
+#[track_caller]
+pub(crate) fn share_is_full<T: std::fmt::Debug>(result: Result<T, Refusal>, code: &str, whose: &str) {
+    let refused = result.unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some(code)));
+    assert!(refused.message.contains(whose) && refused.message.contains("delete some first"), "{}", refused.message);
 }
 
 pub(crate) fn spawn_command(name: &str) -> SpawnAgent {

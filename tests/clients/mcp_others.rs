@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
@@ -92,16 +92,14 @@ pub(crate) fn program(python: &str, args: &[&str], more: &[String]) -> String {
     format!("command = {command:?}\nargs = {args:?}\nreadable_paths = {readable:?}\n")
 }
 
-/// Starts the server of the official package on a free port.
+/// Starts the server of the official package. It takes a free port.
 fn listen(transport: &str) -> (Running, u16) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
     let mut command = Command::new(python("mcp"));
-    command.arg(routes::root().join("tests/clients/mcp_wire_server.py")).args([transport, &port.to_string()]);
-    let server = Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    until("the server listens", || TcpStream::connect(("127.0.0.1", port)).ok());
-    (server, port)
+    command.arg(routes::root().join("tests/clients/mcp_wire_server.py")).arg(transport);
+    let mut server = Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("Python starts"));
+    let mut port = String::new();
+    BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut port).unwrap();
+    (server, port.trim().parse().expect("the server prints its port"))
 }
 
 /// Everything that an agent can use of the server, over one transport.
@@ -165,7 +163,7 @@ fn the_official_server_asks_over_pipes() {
     }
     let script = routes::root().join("tests/clients/mcp_wire_server.py").display().to_string();
     let directory = routes::root().join("tests/clients").display().to_string();
-    asks_all(&program(&python("mcp"), &[&script, "stdio", "0"], &[directory]), "stdio");
+    asks_all(&program(&python("mcp"), &[&script, "stdio"], &[directory]), "stdio");
 }
 
 #[test]
@@ -187,7 +185,7 @@ fn the_official_server_is_used_over_pipes() {
     }
     let script = routes::root().join("tests/clients/mcp_wire_server.py").display().to_string();
     let directory = routes::root().join("tests/clients").display().to_string();
-    uses_all(&program(&python("mcp"), &[&script, "stdio", "0"], &[directory]), "stdio");
+    uses_all(&program(&python("mcp"), &[&script, "stdio"], &[directory]), "stdio");
 }
 
 #[test]

@@ -1,12 +1,14 @@
-"""A server made with the official `mcp` package for each of its transports: `mcp_wire_server.py <transport> <port>`."""
+"""A server made with the official `mcp` package for each of its transports: `mcp_wire_server.py <transport>`. It prints its port."""
 
+import socket
 import sys
 
+import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
-TRANSPORT, PORT = sys.argv[1], int(sys.argv[2])
+TRANSPORT = sys.argv[1]
 server = MCPServer("wire")
 
 
@@ -80,4 +82,9 @@ def review(subject: str) -> str:
 if TRANSPORT == "stdio":
     server.run()
 else:
-    server.run(TRANSPORT, host="127.0.0.1", port=PORT)
+    app = server.sse_app() if TRANSPORT == "sse" else server.streamable_http_app()
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -63,28 +63,17 @@ async fn transcribe(mut call: Call) -> Result<Response, Error> {
         }
         receiver
     };
-    // To its end, also when the client goes away: what has come whole is removed by its job, or below.
-    let work = transcribed(call, files, receiver, wanted);
-    blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
-}
-
-/// Has a recording that has come transcribed.
-async fn transcribed(
-    call: Call,
-    files: Arc<dyn Files>,
-    receiver: Receiver<Upload>,
-    wanted: TranscribeQuery,
-) -> Result<Response, Error> {
-    let upload = receiver.finish().await?;
-    match begun(&call, &files, &upload, wanted).await {
-        Ok(task) => reply::ok(&Transcript::from(ended(&call, task).await?)),
-        Err(error) => {
-            // The job removes it at its end; where there is no job, nothing else does.
-            let id = upload.id;
-            drop(on_disk(move || files.remove_upload(id)).await);
-            Err(error)
+    // To the begin of its job, also when the client goes away: what has come whole is removed by the job, or here.
+    let work = async move {
+        let upload = receiver.finish().await?;
+        let begun = begun(&call, &files, &upload, wanted).await;
+        if begun.is_err() {
+            drop(on_disk(move || files.remove_upload(upload.id)).await);
         }
-    }
+        begun.map(|task| (call, task))
+    };
+    let (call, task) = blocking::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))?;
+    reply::ok(&Transcript::from(ended(&call, task).await?))
 }
 
 /// Begins the task of a recording.

@@ -322,11 +322,17 @@ impl Shared {
 
 /// Waits until the disk is full. One of those on the same file system looks for all.
 async fn until_disk_full(directory: &Path) {
-    let turn = turn_on(directory);
-    let _turn = turn.lock().await;
-    while !is_disk_full(directory) {
+    let of_all = turn_on(directory);
+    let turn = of_all.lock().await;
+    while directory.is_dir() {
+        if is_disk_full(directory) {
+            return;
+        }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+    // It sees the disk no more: another one looks.
+    drop(turn);
+    std::future::pending().await
 }
 
 /// Whose turn it is to look at the file system of a directory. There are few of those.
@@ -361,10 +367,14 @@ mod tests {
         let turn = turn_on(one.path());
         assert!(Arc::ptr_eq(&turn, &turn_on(other.path())), "they are on the same file system");
         assert!(!Arc::ptr_eq(&turn, &turn_on(&one.path().join("none"))));
-        let looks = until_disk_full(one.path());
+        let at = one.path().to_owned();
+        let looks = until_disk_full(&at);
         tokio::pin!(looks);
         assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err(), "it is not full");
         assert!(turn.try_lock().is_err(), "it is its turn");
+        one.close().unwrap();
+        assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err());
+        assert!(turn.try_lock().is_ok(), "one whose folder is gone leaves its turn to others");
     }
 
     #[tokio::test]

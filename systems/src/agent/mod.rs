@@ -41,7 +41,7 @@ pub use index::agent_named;
 pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use owner::{OwnerChange, OwnsAgent, SetOwner};
-pub(crate) use owner::{check_reach, check_shared, denied_tool, is_limited, reached};
+pub(crate) use owner::{OwnerChanged, check_reach, check_shared, denied_tool, is_limited, reached};
 pub(crate) use owners::{kin, own_agents};
 pub use remove::RemoveAgents;
 pub(crate) use remove::remove;

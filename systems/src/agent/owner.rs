@@ -15,7 +15,7 @@ use crate::kernel::acting::Acting;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
-use crate::kernel::reaction::check;
+use crate::kernel::reaction::{check, react};
 use crate::people;
 
 /// To whom an agent belongs that is made now.
@@ -100,6 +100,15 @@ pub struct SetOwner {
     pub user: Option<UserId>,
 }
 
+/// An agent belongs to another user from here on, or to none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnerChanged {
+    /// Which.
+    pub(crate) agent: AgentId,
+    /// Whom it belongs to, and whom before.
+    pub(crate) change: OwnerChange,
+}
+
 /// Whom an agent belongs to after a [`SetOwner`], and whom before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerChange {
@@ -125,7 +134,9 @@ fn set(world: &mut World, SetOwner { agent, user }: SetOwner) -> Result<OwnerCha
     };
     world.mark(entity);
     world.audit(audit_kinds::AGENT_OWNER_CHANGED, agent, json!({ "user": user }));
-    Ok(OwnerChange { before, now: user })
+    let change = OwnerChange { before, now: user };
+    react(world, &OwnerChanged { agent, change });
+    Ok(change)
 }
 
 /// Says whether an agent belongs to a user.

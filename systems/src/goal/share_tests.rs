@@ -1,40 +1,20 @@
 //! A user and a family of agents leave room for goals to others.
 
 use agentsvc_components::kernel::holder::Holder;
-use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId, GoalId, Refusal, RefusalKind, TurnId};
+use agentsvc_components::{Actor, AgentId, GoalId, Refusal};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::RemoveAgents;
-use crate::testing::{TestWorld, spawn_command};
+use crate::testing::{TestWorld, key_of, share_is_full, spawn_command, turn_of, two_users};
 
 const SHARE: usize = limit::GOALS_MAX / limit::POOL_SHARES;
 const BYTES: usize = limit::GOALS_BYTES_MAX / limit::POOL_SHARES;
 
-fn key_of(user: u128) -> Actor {
-    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
-}
-
-fn turn_of(agent: AgentId) -> Actor {
-    Actor::Agent { agent, turn: TurnId(Uuid::nil()) }
-}
-
 fn goal(agent: AgentId, title: &str) -> CreateGoal {
     CreateGoal { title: title.into(), agent: Some(agent), ..CreateGoal::default() }
-}
-
-/// Ann and Bob with an agent each, and one of the installation.
-fn home() -> (TestWorld, [AgentId; 3]) {
-    let mut world = TestWorld::new();
-    let shared = world.spawn("shared");
-    let [anns, bobs] = [(1, "anns"), (2, "bobs")].map(|(user, name)| {
-        world.actor = key_of(user);
-        world.ask(spawn_command(name)).unwrap().agent
-    });
-    world.actor = Actor::Api;
-    (world, [anns, bobs, shared])
 }
 
 /// Goes on as if a holder had so much more.
@@ -42,15 +22,13 @@ fn pretend(world: &mut TestWorld, holder: Holder, count: usize, bytes: usize) {
     world.engine.world_mut().resource_mut::<Goals>().shares.add(Some(holder), count, bytes);
 }
 
-fn full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
-    let refused = result.unwrap_err();
-    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("goals_full")));
-    assert!(refused.message.contains(whose) && refused.message.contains("delete some first"), "{}", refused.message);
+fn is_full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
+    share_is_full(result, "goals_full", whose);
 }
 
 #[test]
 fn a_user_and_a_family_leave_goals_to_others() {
-    let (mut world, [anns, bobs, shared]) = home();
+    let (mut world, [anns, bobs, shared]) = two_users();
     let ann = Holder::User(UserId(Uuid::from_u128(1)));
     for (holder, actors, agent, whose) in [
         (ann, vec![key_of(1), turn_of(anns)], anns, "a user"),
@@ -61,7 +39,7 @@ fn a_user_and_a_family_leave_goals_to_others() {
         let last = world.ask(goal(agent, "last")).unwrap().id;
         for actor in actors {
             world.actor = actor;
-            full(world.ask(goal(agent, "one more")), whose);
+            is_full(world.ask(goal(agent, "one more")), whose);
         }
         world.actor = key_of(2);
         world.ask(goal(bobs, "of bob")).unwrap();
@@ -70,13 +48,13 @@ fn a_user_and_a_family_leave_goals_to_others() {
         world.ask(Remove::<agentsvc_components::goal::Goal>(last)).unwrap();
         world.actor = if holder == ann { key_of(1) } else { turn_of(shared) };
         world.ask(goal(agent, "room again")).unwrap();
-        full(world.ask(goal(agent, "and full again")), whose);
+        is_full(world.ask(goal(agent, "and full again")), whose);
     }
 }
 
 #[test]
 fn texts_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
-    let (mut world, [anns, ..]) = home();
+    let (mut world, [anns, ..]) = two_users();
     let ann = Holder::User(UserId(Uuid::from_u128(1)));
     let given = world.ask(goal(anns, "given")).unwrap().id;
     let patch = |world: &mut TestWorld, goal: GoalId, note: &str| {
@@ -87,8 +65,8 @@ fn texts_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
     world.actor = key_of(1);
     let own = world.ask(goal(anns, "own")).unwrap().id;
     pretend(&mut world, ann, 0, BYTES - "own".len() - 2);
-    full(patch(&mut world, own, "abc"), "bytes");
-    full(patch(&mut world, given, "longer than before"), "bytes");
+    is_full(patch(&mut world, own, "abc"), "bytes");
+    is_full(patch(&mut world, given, "longer than before"), "bytes");
     assert_eq!(patch(&mut world, given, "shorter").unwrap(), None, "what becomes shorter is taken");
     assert_eq!(patch(&mut world, own, "ab").unwrap(), Some(ann));
     world.actor = Actor::Api;
@@ -100,7 +78,7 @@ fn texts_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
 
 #[test]
 fn goals_of_agents_that_went_still_count_and_a_restart_counts_the_same() {
-    let (mut world, [anns, _, shared]) = home();
+    let (mut world, [anns, _, shared]) = two_users();
     world.actor = key_of(1);
     world.ask(goal(anns, "one")).unwrap();
     world.ask(RemoveAgents(vec![anns])).unwrap();
@@ -112,5 +90,5 @@ fn goals_of_agents_that_went_still_count_and_a_restart_counts_the_same() {
     assert_eq!(world.engine.world().resource::<Goals>().shares, before);
     pretend(&mut world, Holder::User(UserId(Uuid::from_u128(1))), SHARE - 1, 0);
     world.actor = key_of(1);
-    full(world.ask(goal(again, "one more")), "a user");
+    is_full(world.ask(goal(again, "one more")), "a user");
 }

@@ -41,6 +41,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     content: &[(b'k', is_record::<MemoryRecord>)],
     kinds: &[Kind::record::<MemoryUseRecord>()],
     restore: &[(Phase::Owned, load)],
+    check: share::check,
     rows: |world, rows| rows.extend(world.resource::<Memories>().records().map(|it| record::put(&it))),
     install,
     commands: &[CommandDef::of::<DeleteMemory>(), CommandDef::of::<PutMemory>()],
@@ -85,6 +86,7 @@ fn install(world: &mut World) {
     world.init_resource::<Memories>();
     world.init_resource::<share::Remembered>();
     on(world, |world, gone: &Removed<AgentId>| share::forget(world, gone.id));
+    on(world, share::hand_over);
     on(world, |world, gone: &Removed<AgentId>| erase(world, gone.id));
 }
 

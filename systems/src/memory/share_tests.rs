@@ -1,20 +1,16 @@
 //! What the agents of one user and of one family remember together.
 
-use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
 use uuid::Uuid;
 
 use super::share::Remembered;
 use super::*;
-use crate::agent::{RemoveAgents, SpawnChild};
+use crate::agent::{RemoveAgents, SetOwner, SpawnChild};
 use crate::config::Settings;
-use crate::testing::{TestWorld, spawn_command};
+use crate::testing::{TestWorld, key_of, spawn_command};
 
 const MOST: u64 = 100;
-
-fn key_of(user: u128) -> Actor {
-    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
-}
 
 /// Stores so many bytes under the key `k`, in the place of so many.
 fn put(world: &mut TestWorld, agent: AgentId, bytes: usize, replaces: Option<u64>) -> Result<MemoryUse, Refusal> {
@@ -54,6 +50,13 @@ fn a_user_and_a_family_leave_room_to_others_also_over_a_restart() {
     world.restart();
     assert_eq!(*world.engine.world().resource::<Remembered>(), before);
     full(put(&mut world, child, 41, Some(39)));
+    full(put(&mut world, two, 41, Some(39)));
+    // What an agent remembers goes with it into other hands.
+    world.ask(SetOwner { agent: two, user: Some(UserId(Uuid::from_u128(2))) }).unwrap();
+    put(&mut world, one, 100, Some(60)).unwrap();
+    full(put(&mut world, two, 101, Some(39)));
+    put(&mut world, one, 60, Some(100)).unwrap();
+    world.ask(SetOwner { agent: two, user: Some(UserId(Uuid::from_u128(1))) }).unwrap();
     full(put(&mut world, two, 41, Some(39)));
     // What goes gives room back: an entry, or an agent.
     let revision = world.ask(GetMemoryUse(top)).unwrap().revision;

@@ -1,39 +1,27 @@
 //! A user and a family of agents leave room in the queue to others.
 
 use agentsvc_components::kernel::holder::Holder;
-use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, TaskId, TurnId};
-use uuid::Uuid;
+use agentsvc_components::{Actor, AgentId, Refusal, TaskId};
 
 use super::*;
 use crate::kernel::entities::Get;
-use crate::testing::TestWorld;
+use crate::testing::{TestWorld, key_of, share_is_full, turn_of};
 
 const SHARE: usize = limit::TASKS_OPEN_MAX / limit::POOL_SHARES;
 const BYTES: usize = limit::TASKS_BYTES_MAX / limit::POOL_SHARES;
-
-fn key_of(user: u128) -> Actor {
-    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
-}
-
-fn turn_of(agent: AgentId) -> Actor {
-    Actor::Agent { agent, turn: TurnId(Uuid::nil()) }
-}
 
 fn task() -> PostTask {
     PostTask { title: "t".into(), ..PostTask::default() }
 }
 
-fn full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
-    let refused = result.unwrap_err();
-    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("tasks_full")));
-    assert!(refused.message.contains(whose) && refused.message.contains("delete some first"), "{}", refused.message);
-}
-
 fn end(world: &mut TestWorld, task: TaskId, agent: AgentId, failed: bool) {
     world.ask(ClaimTask { task, agent, by: None }).unwrap();
     world.ask(EndTask { task, failed, result: Some("x".into()), only_of: None, by: None }).unwrap();
+}
+
+fn is_full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
+    share_is_full(result, "tasks_full", whose);
 }
 
 #[test]
@@ -45,12 +33,12 @@ fn a_user_and_a_family_leave_the_queue_to_others_also_over_a_restart() {
         let posted: Vec<_> = (0..SHARE).map(|_| world.begin(task())).collect();
         world.step();
         let first = posted[0].take().unwrap().unwrap().id;
-        full(world.ask(task()), whose);
+        is_full(world.ask(task()), whose);
         let before = world.engine.world().resource::<Tasks>().shares.clone();
         world.restart();
         assert_eq!(world.engine.world().resource::<Tasks>().shares, before);
         world.actor = actor;
-        full(world.ask(task()), whose);
+        is_full(world.ask(task()), whose);
         for other in [key_of(2), Actor::Api] {
             world.actor = other;
             world.ask(task()).unwrap();
@@ -58,7 +46,7 @@ fn a_user_and_a_family_leave_the_queue_to_others_also_over_a_restart() {
         world.actor = actor;
         world.ask(Remove::<Task>(first)).unwrap();
         world.ask(task()).unwrap();
-        full(world.ask(task()), whose);
+        is_full(world.ask(task()), whose);
     }
 }
 
@@ -70,10 +58,10 @@ fn an_end_makes_room_for_another_task_and_a_retry_needs_it() {
     world.actor = turn_of(agent);
     world.engine.world_mut().resource_mut::<Tasks>().shares.add(holder, SHARE - 1, 0);
     let failed = world.ask(task()).unwrap().id;
-    full(world.ask(task()), "those spawned below it");
+    is_full(world.ask(task()), "those spawned below it");
     end(&mut world, failed, agent, true);
     world.ask(task()).unwrap();
-    full(world.ask(RetryTask(failed)), "those spawned below it");
+    is_full(world.ask(RetryTask(failed)), "those spawned below it");
 }
 
 #[test]

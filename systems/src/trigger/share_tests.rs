@@ -1,9 +1,9 @@
 //! A user and a family of agents leave room for triggers to others.
 
 use agentsvc_components::kernel::holder::Holder;
-use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, TurnId};
+use agentsvc_components::{Actor, AgentId, Refusal};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -11,18 +11,10 @@ use super::tests::new;
 use super::*;
 use crate::agent::{RemoveAgents, SpawnAgent};
 use crate::manifest;
-use crate::testing::{TestWorld, spawn_command};
+use crate::testing::{TestWorld, key_of, share_is_full, turn_of, two_users};
 
 const SHARE: usize = limit::TRIGGERS_MAX / limit::POOL_SHARES;
 const BYTES: usize = limit::TRIGGERS_BYTES_MAX / limit::POOL_SHARES;
-
-fn key_of(user: u128) -> Actor {
-    Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(UserId(Uuid::from_u128(user))) }
-}
-
-fn turn_of(agent: AgentId) -> Actor {
-    Actor::Agent { agent, turn: TurnId(Uuid::nil()) }
-}
 
 fn ping(agent: AgentId) -> CreateTrigger {
     CreateTrigger { agent, trigger: new(&json!({ "custom": { "event_type": "ping" } })) }
@@ -35,31 +27,18 @@ fn with_one(name: &str) -> SpawnAgent {
     SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }
 }
 
-/// Ann and Bob with an agent each, and one of the installation.
-fn home() -> (TestWorld, [AgentId; 3]) {
-    let mut world = TestWorld::new();
-    let shared = world.spawn("shared");
-    let [anns, bobs] = [(1, "anns"), (2, "bobs")].map(|(user, name)| {
-        world.actor = key_of(user);
-        world.ask(spawn_command(name)).unwrap().agent
-    });
-    (world, [anns, bobs, shared])
-}
-
 /// Goes on as if a holder had so much more.
 fn pretend(world: &mut TestWorld, holder: Holder, count: usize, bytes: usize) {
     world.engine.world_mut().resource_mut::<Triggers>().shares.add(Some(holder), count, bytes);
 }
 
-fn full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
-    let refused = result.unwrap_err();
-    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("triggers_full")));
-    assert!(refused.message.contains(whose) && refused.message.contains("delete some first"), "{}", refused.message);
+fn is_full<T: std::fmt::Debug>(result: Result<T, Refusal>, whose: &str) {
+    share_is_full(result, "triggers_full", whose);
 }
 
 #[test]
 fn a_user_and_a_family_leave_triggers_to_others() {
-    let (mut world, [anns, bobs, shared]) = home();
+    let (mut world, [anns, bobs, shared]) = two_users();
     let ann = Holder::User(UserId(Uuid::from_u128(1)));
     for (holder, actor, agent, whose) in
         [(ann, key_of(1), anns, "a user"), (Holder::Family(shared), turn_of(shared), shared, "those spawned below it")]
@@ -67,8 +46,8 @@ fn a_user_and_a_family_leave_triggers_to_others() {
         pretend(&mut world, holder, SHARE - 1, 0);
         world.actor = actor;
         let last = world.ask(ping(agent)).unwrap().id;
-        full(world.ask(ping(agent)), whose);
-        full(world.ask(with_one("more")), whose);
+        is_full(world.ask(ping(agent)), whose);
+        is_full(world.ask(with_one("more")), whose);
         world.actor = key_of(2);
         world.ask(ping(bobs)).unwrap();
         world.actor = Actor::Api;
@@ -76,13 +55,13 @@ fn a_user_and_a_family_leave_triggers_to_others() {
         world.actor = actor;
         world.ask(DeleteTrigger(last)).unwrap();
         world.ask(ping(agent)).unwrap();
-        full(world.ask(ping(agent)), whose);
+        is_full(world.ask(ping(agent)), whose);
     }
 }
 
 #[test]
 fn messages_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
-    let (mut world, [anns, ..]) = home();
+    let (mut world, [anns, ..]) = two_users();
     let ann = Holder::User(UserId(Uuid::from_u128(1)));
     let patch = |world: &mut TestWorld, trigger, template: &str| {
         let patch = TriggerPatch { prompt_template: Some(template.into()), ..TriggerPatch::default() };
@@ -94,8 +73,8 @@ fn messages_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
     let own = world.ask(ping(anns)).unwrap().id;
     let taken = "Look: {{event}}ping".len();
     pretend(&mut world, ann, 0, BYTES - taken);
-    full(patch(&mut world, own, "Look: {{event}}!"), "bytes");
-    full(patch(&mut world, given, "Look: {{event}}!"), "bytes");
+    is_full(patch(&mut world, own, "Look: {{event}}!"), "bytes");
+    is_full(patch(&mut world, given, "Look: {{event}}!"), "bytes");
     patch(&mut world, own, "shorter").unwrap();
     patch(&mut world, own, "Look: {{event}}").unwrap();
     world.actor = Actor::Api;
@@ -104,7 +83,7 @@ fn messages_that_become_longer_take_the_share_of_whoever_makes_them_longer() {
 
 #[test]
 fn an_agent_gives_back_what_its_triggers_took_and_a_restart_counts_the_same() {
-    let (mut world, [anns, _, shared]) = home();
+    let (mut world, [anns, _, shared]) = two_users();
     world.actor = turn_of(shared);
     world.ask(ping(shared)).unwrap();
     let shares = |world: &TestWorld| world.engine.world().resource::<Triggers>().shares.clone();

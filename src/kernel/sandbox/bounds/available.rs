@@ -124,7 +124,6 @@ impl Available {
                 // The processes of all commands are gone through.
                 Some(memory) => {
                     let _chosen = spawn_blocking(move || self.choose(memory)).await;
-                    self.told.notify_waiters();
                 }
                 None => sleep(LOOK_EVERY).await,
             }
@@ -153,6 +152,8 @@ impl Available {
         let Some((size, supervisor, number)) = sized.max() else { return };
         if let Some(running) = self.state.lock().running.get_mut(&number) {
             running.is_chosen = true;
+            // Here, not where it was looked: the command that looked may have ended meanwhile.
+            self.told.notify_waiters();
             let (available, least) = (memory.available, memory.least());
             tracing::warn!(
                 available,
@@ -192,6 +193,7 @@ impl Drop for Entry {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use futures_util::FutureExt;
     use tokio::time::timeout;
 
     use super::*;
@@ -213,6 +215,17 @@ mod tests {
         assert_eq!(least(100 * GIB), 5 * GIB);
         assert_eq!(least(8 * GIB), GIB / 2);
         assert_eq!(least(GIB), GIB / 8);
+    }
+
+    #[tokio::test]
+    async fn a_command_hears_that_it_is_chosen_though_the_one_that_looked_is_gone() {
+        static MACHINE: Available = Available::new(|| None, u64::from);
+        let (looks, chosen) = (MACHINE.until_chosen(1), MACHINE.until_chosen(2));
+        tokio::pin!(looks, chosen);
+        assert!((&mut looks).now_or_never().is_none() && (&mut chosen).now_or_never().is_none());
+        MACHINE.choose(Memory { total: GIB, available: 0 });
+        assert!((&mut chosen).now_or_never().is_some());
+        assert!((&mut looks).now_or_never().is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -209,7 +209,7 @@ mod tests {
     use std::sync::Arc;
 
     use agentsvc_components::kernel::attempt::Attempt;
-    use agentsvc_components::kernel::id::JobId;
+    use agentsvc_components::kernel::id::{JobId, Sharer};
     use agentsvc_components::kernel::taint::{AgentTaint, Taint};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::session::message::ToolCall;
@@ -229,7 +229,7 @@ mod tests {
         ToolRun {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
-            family: AgentId(id),
+            sharer: Sharer::Family(AgentId(id)),
             agent_name: "a".into(),
             session: SessionId(id),
             log: LogId(1),

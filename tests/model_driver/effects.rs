@@ -7,6 +7,7 @@ use agentsvc::kernel::store::sweep::Rows;
 use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::id::Sharer;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
@@ -65,7 +66,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
     ToolRun {
         attempt: attempt(),
         agent: AgentId(Uuid::from_u128(1)),
-        family: AgentId(Uuid::from_u128(1)),
+        sharer: Sharer::Family(AgentId(Uuid::from_u128(1))),
         agent_name: "ada".into(),
         session: SESSION,
         log: LogId(7),

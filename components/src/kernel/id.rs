@@ -77,6 +77,15 @@ uuid_id! {
     TurnId
 }
 
+/// Who has a share of what there is for all agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sharer {
+    /// The agents of a user with a limited role.
+    User(UserId),
+    /// The agent that a client created, and all that descend from it.
+    Family(AgentId),
+}
+
 impl From<TurnId> for JobId {
     fn from(turn: TurnId) -> Self {
         Self(turn.0)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
-use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
+use crate::kernel::id::{AgentId, LogId, SessionId, Sharer, TurnId};
 use crate::kernel::taint::{AgentTaint, Taint};
 use crate::kernel::time::Timestamp;
 use crate::manifest::{ModelChoice, SharedManifest};
@@ -19,6 +19,8 @@ pub struct ModelCall {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
+    /// Who shares the places of what runs for it.
+    pub sharer: Sharer,
     /// The agent's name, for the prompt.
     pub agent_name: Box<str>,
     /// In which session.
@@ -53,8 +55,8 @@ pub struct ToolRun {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
-    /// The agent at the top of its family: who shares its places.
-    pub family: AgentId,
+    /// Who shares its places.
+    pub sharer: Sharer,
     /// The agent's name, which also names its workspace.
     pub agent_name: Box<str>,
     /// In which session.

@@ -30,7 +30,7 @@ mod spawn;
 mod summaries;
 mod update;
 
-pub(crate) use crate::people::family_of;
+pub(crate) use crate::people::{family_of, sharer_of};
 pub(crate) use crate::people::{limit as acting_limit, limit_of, reaches_of};
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;

@@ -3,7 +3,7 @@
 //! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
-use crate::agent::{error_codes as agent_codes, family_of};
+use crate::agent::{error_codes as agent_codes, sharer_of};
 use crate::approval;
 use crate::approval::error_codes;
 use crate::audit::audit_kinds;
@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::approval::{ApprovalState, GatedCall};
+use agentsvc_components::kernel::id::Sharer;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::session::Session;
@@ -53,8 +54,8 @@ pub struct InvokeTool {
 pub struct Invoker {
     /// Which.
     pub agent: AgentId,
-    /// The agent at the top of its family: who shares its places.
-    pub family: AgentId,
+    /// Who shares its places.
+    pub sharer: Sharer,
     /// Its name, which also names its workspace.
     pub name: Box<str>,
     /// Its current session.
@@ -136,7 +137,7 @@ fn invoker(world: &World, agent: AgentId) -> Result<Invoker, Refusal> {
     let found = world.get::<Agent>(entity).ok_or_else(missing)?;
     let log = world.get::<Session>(found.current).map(|session| session.log).ok_or_else(missing)?;
     let (name, manifest, session) = (found.name.clone(), found.manifest.clone(), id_of(world, found.current));
-    Ok(Invoker { agent, family: family_of(world, entity), name, session, log, manifest })
+    Ok(Invoker { agent, sharer: sharer_of(world, entity), name, session, log, manifest })
 }
 
 /// Asks a person, and keeps who waits for the answer.

@@ -33,7 +33,7 @@ pub use identity::Identity;
 pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
 pub(crate) use list::{bound_to, free_key_name, grant_also, seen_key, seen_user};
-pub(crate) use reach::{ancestors, family_of, is_at_rest, limit, limit_of, lives, reaches, reaches_of};
+pub(crate) use reach::{ancestors, family_of, is_at_rest, limit, limit_of, lives, reaches, reaches_of, sharer_of};
 
 use crate::kernel::clock::Now;
 use crate::kernel::domain::{Domain, Phase, System};

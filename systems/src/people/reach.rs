@@ -1,7 +1,7 @@
 //! What those who act may know of: users with a limited role, and their agents, know of what belongs to the user.
 
 use agentsvc_components::agent::{OwnedBy, SpawnedBy};
-use agentsvc_components::kernel::id::UserId;
+use agentsvc_components::kernel::id::{Sharer, UserId};
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::people::User;
 use agentsvc_components::{Actor, AgentId};
@@ -71,4 +71,10 @@ pub(crate) fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = Ag
 /// its family, so that none takes more by spawning others.
 pub(crate) fn family_of(world: &World, agent: Entity) -> AgentId {
     ancestors(world, agent).last().unwrap_or_else(|| index::id_of(world, agent))
+}
+
+/// Who shares with this agent what there is for all: the other agents of its user where the user has a limited role, else those of
+/// its family.
+pub(crate) fn sharer_of(world: &World, agent: Entity) -> Sharer {
+    limit_of(world, agent).map_or_else(|| Sharer::Family(family_of(world, agent)), Sharer::User)
 }

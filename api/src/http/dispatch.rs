@@ -367,4 +367,6 @@ fn strip_body(response: &mut Response) {
 }
 
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod tests;

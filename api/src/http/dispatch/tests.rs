@@ -301,38 +301,6 @@ async fn large_bodies_beyond_their_room_are_told_to_come_back_and_small_ones_are
 }
 
 #[tokio::test]
-async fn large_bodies_of_one_user_keep_nobody_else_out() {
-    use agentsvc_components::kernel::id::{KeyId, UserId};
-    use agentsvc_components::kernel::scope::Role;
-    use sha2::{Digest, Sha256};
-    use uuid::Uuid;
-
-    use crate::http::principal::Grant;
-
-    let api = front(ApiSettings { api_key: "secret".to_owned(), ..roomy(400_000) });
-    let grant = |key: &str, user: u128| {
-        let (id, user) = (KeyId(Uuid::new_v4()), UserId(Uuid::from_u128(user)));
-        Grant::new(id, Some(user), "n".into(), Sha256::digest(key).into(), Role::User, Vec::new(), None, None)
-    };
-    api.access.keys.set(vec![grant("anns", 1), grant("anns-other", 1), grant("bobs", 2)]);
-    let post = async |key: &str| {
-        let request = Request::post("/api/goals").header(AUTHORIZATION, format!("Bearer {key}"));
-        send(&api, request, vec![b' '; 90_000]).await.status().as_u16()
-    };
-    assert_eq!(post("anns").await, 400);
-    let held = permit::Permit::of(&api.limited_permits.part(Uuid::from_u128(1)), 60_000).unwrap();
-    assert_eq!((post("anns").await, post("anns-other").await), (503, 503), "a quarter is all that one has");
-    assert_eq!((post("bobs").await, post("secret").await), (400, 400));
-    // Not even all of them together keep those out who are not limited.
-    let all = (3..9).filter_map(|id| permit::Permit::of(&api.limited_permits.part(Uuid::from_u128(id)), 100_000).ok());
-    let all: Vec<_> = all.collect();
-    assert!(all.len() > 2);
-    assert_eq!((post("bobs").await, post("secret").await), (503, 400));
-    drop((held, all));
-    assert_eq!((post("bobs").await, api.limited_permits.bytes()), (400, 0));
-}
-
-#[tokio::test]
 async fn who_leaves_makes_no_room_for_what_waits_for_the_world() {
     let (api, intake) = loading(roomy(100_000));
     intake.open();

@@ -2,7 +2,7 @@
 
 use crate::audit::audit_kinds;
 use agentsvc_components::approval::ApprovalState;
-use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::kernel::id::{KeyId, Sharer, UserId};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, AgentId, RefusalKind};
 use uuid::Uuid;

@@ -418,7 +418,7 @@ fn a_family_has_a_share_of_the_tool_calls_that_are_out_however_many_agents_it_ha
         |above, name: &str| world.ask(SpawnChild { parent: above, child: spawner(name), by: None }).unwrap().agent;
     let first = child(top, "first");
     let (second, third) = (child(top, "second"), child(first, "third"));
-    [top, second, third].into_iter().for_each(|agent| take_all_places(&mut world, agent));
+    let _sessions = [top, second, third].map(|agent| take_all_places(&mut world, agent));
     let out = runs(&mut world);
     assert_eq!(out.len(), limit::TOOLS_OUT_FAMILY_MAX);
     assert!(out.iter().all(|run| run.sharer == Sharer::Family(top)));

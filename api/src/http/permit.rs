@@ -273,7 +273,7 @@ mod tests {
     fn one_user_leaves_room_to_others() {
         let parts = Parts::new(8 * limit::BODY_SMALL_BYTES, 400);
         let [ann, bob] = [1, 2].map(|id| parts.part(Uuid::from_u128(id)));
-        let large = |permits, more| Permit::of(permits, limit::BODY_SMALL_BYTES + more);
+        let large = |permits: &Arc<Permits>, more| Permit::of(permits, limit::BODY_SMALL_BYTES + more);
         let status = |refused: Result<Permit, Error>| refused.err().map(|error| error.status().as_u16());
         let held = large(&ann, 60).unwrap();
         assert_eq!(status(large(&ann, 60)), Some(503), "it would be more than a quarter");

@@ -94,9 +94,9 @@ fn bounds_are_kept_and_nothing_is_stored_of_a_refused_change() {
         assert_eq!(refused.field.as_deref(), Some(field));
     }
     let text = format!(r#"["{}\"{}",[]]"#, "[".repeat(200), "{".repeat(200));
-    for deep in [nested(limit::MEMORY_VALUE_DEPTH_MAX), text] {
-        put(&mut world, agent, full.revision, vec![entry("0", &deep, None)]).unwrap();
-    }
+    let other = world.spawn("b");
+    let deep = [("k", nested(limit::MEMORY_VALUE_DEPTH_MAX)), ("l", text)];
+    put(&mut world, other, 0, deep.iter().map(|(key, value)| entry(key, value, None)).collect()).unwrap();
 }
 
 /// A value of so many levels.

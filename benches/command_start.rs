@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use agentsvc::kernel::sandbox::config::{ExecMode, ExecPolicy};
 use agentsvc::kernel::sandbox::{Asked, Commands, Request, Workspaces};
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use support::{Row, goals, head, ms, percentile, size};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
@@ -46,7 +47,7 @@ fn start(runtime: &Runtime, commands: usize, files: usize) -> Row {
             workspaces.open(agent, "ann").and_then(|workspace| workspace.for_command())
         });
         let request = Request {
-            place: sandbox.place(agent).await.expect("a free place"),
+            place: sandbox.place(Holder::Family(agent)).await.expect("a free place"),
             asked: Asked::Words(["date", "+%s%N"].map(str::to_owned).into()),
             workspace: opened.await.expect("no panic").expect("a workspace with room"),
             shown: Vec::new(),

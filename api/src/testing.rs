@@ -12,6 +12,7 @@ use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::{AgentId, FileId, LogId, TurnId};
 use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, ready};
 use http_body_util::Full;
 use hyper::Request;
 use hyper::header::{HOST, HeaderValue};
@@ -128,8 +129,8 @@ impl Files for NoFiles {
         Ok(())
     }
 
-    fn attachment(&self, _: AgentId, file: FileId) -> Result<Option<Block>, FilesError> {
-        Err(self.upload(file).err().unwrap_or(FilesError::Failed))
+    fn attachment(&self, _: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+        Box::pin(ready(Err(self.upload(file).err().unwrap_or(FilesError::Failed))))
     }
 
     fn list(&self, _: &Owner) -> Result<Listing, FilesError> {

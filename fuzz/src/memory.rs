@@ -22,6 +22,7 @@ use agentsvc_components::session::message::Block;
 use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::{AgentId, FileId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::record;
+use futures_util::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -279,12 +280,15 @@ impl Files for MemoryFiles {
         Ok(())
     }
 
-    fn attachment(&self, agent: AgentId, file: FileId) -> Result<Option<Block>, FilesError> {
-        let upload = self.upload(file)?;
-        if upload.agent != agent {
-            return Err(FilesError::NotFound(format!("upload not found: {file}")));
-        }
-        Ok(upload.content_type.starts_with("text/").then_some(Block::Text { text: upload.filename }))
+    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+        let own = self.upload(file).and_then(|upload| {
+            let missing = || FilesError::NotFound(format!("upload not found: {file}"));
+            (upload.agent == agent).then_some(upload).ok_or_else(missing)
+        });
+        let block = own.map(|Upload { content_type, filename, .. }| {
+            content_type.starts_with("text/").then_some(Block::Text { text: filename })
+        });
+        Box::pin(ready(block))
     }
 
     fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {

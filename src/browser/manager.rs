@@ -70,7 +70,7 @@ impl BrowserManager {
     pub(super) async fn page(self: &Arc<Self>, context: &Context, open: bool) -> Result<Arc<Page>, String> {
         let run = &context.run;
         let network = run.manifest.manifest.capabilities.network.clone().into();
-        let grant = Grant { family: run.family, network };
+        let grant = Grant { holder: run.holder, network };
         let key = (run.agent, run.session);
         let mut inner = self.inner.lock().await;
         if let Some(page) = inner.pages.get(&key).cloned() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_systems::browser::limits::{BROWSER_NOTES_MAX, BROWSER_REQUESTS_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(super) struct Load {
 /// What the agent that acts may reach.
 #[derive(Clone)]
 pub(super) struct Grant {
-    pub(super) family: AgentId,
+    pub(super) holder: Holder,
     pub(super) network: Arc<[Box<str>]>,
 }
 

@@ -85,11 +85,11 @@ impl Page {
     async fn fetched_from(&self, url: &str, request: Value) -> Result<Relayed, String> {
         let method = request["method"].as_str().unwrap_or("GET");
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not valid".to_owned())?;
-        let Grant { family, network } = self.grant.lock().clone();
+        let Grant { holder, network } = self.grant.lock().clone();
         let relay = Relay {
             method,
             url,
-            family,
+            holder,
             network: &network,
             headers: headers(&request["headers"]),
             body: body(&request)?,

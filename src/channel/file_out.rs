@@ -65,7 +65,7 @@ pub(super) async fn keep(
     }
     let most = registry.settings.get::<ChannelsConfig>().file_upload_max_bytes.min(FILE_BYTES_MAX as u64);
     let wanted = path.to_owned();
-    let _place = KEPT.place(context.run.family).await;
+    let _place = KEPT.place(context.run.holder).await;
     let bytes = in_workspace(context, move |workspace| workspace.read_whole(&wanted, most).map_err(sentence)).await?;
     let last = path.rsplit('/').next().unwrap_or_default();
     let injection = *registry.api.services.state::<InjectionPolicy>();

@@ -15,6 +15,7 @@ use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use agentsvc_systems::kernel::entities::Get;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::config::ChannelsConfig;
@@ -164,7 +165,7 @@ async fn kept(registry: &Registry, agent: AgentId, what: &'static str, file: Fil
     let kept = tokio::task::spawn_blocking(move || {
         let name = file_name(&file.name, injection);
         let upload = files.store(agent, &name, &file.content_type, &file.bytes)?;
-        let block = match files.attachment(agent, upload.id) {
+        let block = match Handle::current().block_on(files.attachment(agent, upload.id)) {
             Ok(Some(block)) => block,
             Ok(None) => Block::Text { text: line(what, &upload) },
             Err(error) => {

@@ -104,7 +104,7 @@ impl Job {
         let context_tokens = self.context_tokens();
         let tokens: u64 = messages.iter().map(message_tokens).sum();
         let pressure = tokens as f64 / f64::from(context_tokens.max(1));
-        let (call, agent) = (&self.call, (self.call.agent, &*self.call.agent_name));
+        let (call, agent) = (&self.call, (self.call.agent, &*self.call.agent_name, self.call.holder));
         let found = plugins.compact(agent, (&*call.model.model, context_tokens), &messages, pressure).await?;
         let Some((plugin, compacted)) = found else { return Ok(None) };
         match compacted {

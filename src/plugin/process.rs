@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use agentsvc_components::kernel::holder::Holder;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::fault::Fault;
+use crate::kernel::places::{Place, Places};
 use crate::kernel::sandbox::{Commands, Process, Server, ServerInput, ServerOutput, ServerProgram};
 
 /// Bytes of an answer, with all else that is written for it.
@@ -23,8 +24,6 @@ pub(super) const INPUT_BYTES_MAX: usize = 8 << 20;
 const ERROR_BYTES_MAX: usize = 2 << 10;
 /// Processes of one hook at once.
 const PROCESSES_MAX: usize = 4;
-/// Runs of one hook that wait for one of them.
-const WAITING_MAX: usize = 64;
 /// How long the first answer of a process that should stay is waited for, before its input is ended: it may read to the end.
 const FIRST_LINE_WAIT: Duration = Duration::from_secs(2);
 /// The shell that begins in the folder, puts the input into a file, so that it can be read in any way, and becomes the hook.
@@ -38,6 +37,8 @@ pub(super) struct Run<'a> {
     pub(super) input: &'a Value,
     pub(super) timeout_secs: u64,
     pub(super) is_persistent: bool,
+    /// Who shares the processes with the agent that it is for; `None` for no agent.
+    pub(super) holder: Option<Holder>,
 }
 
 /// A program that is ready to start, but for the shell before it.
@@ -55,8 +56,8 @@ pub(super) type Prepare<'a> =
 /// The processes of one hook.
 pub(super) struct Pool {
     idle: Mutex<Vec<Live>>,
-    places: Semaphore,
-    waiting: Semaphore,
+    /// All but one of them, where there are several, may be taken by those of one user or family.
+    places: Places<Option<Holder>>,
     /// It reads its input to the end: none stays from here on.
     reads_to_end: AtomicBool,
     /// It has answered and stayed once.
@@ -76,8 +77,7 @@ impl Pool {
     fn of(processes: usize) -> Self {
         Self {
             idle: Mutex::default(),
-            places: Semaphore::new(processes),
-            waiting: Semaphore::new(WAITING_MAX),
+            places: Places::new(processes, processes.saturating_sub(1).max(1)),
             reads_to_end: AtomicBool::new(false),
             stays: AtomicBool::new(false),
             ended: AtomicU64::new(0),
@@ -94,6 +94,7 @@ impl Pool {
     /// # Errors
     /// [`Fault`]. What was started is killed then.
     pub(super) async fn run(&self, commands: &Commands, prepare: &Prepare<'_>, run: &Run<'_>) -> Result<Value, Fault> {
+        let _place = self.place(run.holder, run.timeout_secs).await?;
         let mut line = run.input.to_string().into_bytes();
         if line.len() > INPUT_BYTES_MAX {
             return Err(Fault::Input(format!("it has {} bytes; the limit is {INPUT_BYTES_MAX}", line.len())));
@@ -101,13 +102,16 @@ impl Pool {
         line.push(b'\n');
         let end = Instant::now() + Duration::from_secs(run.timeout_secs);
         let late = |_| Fault::TimedOut(run.timeout_secs);
-        let waiting = self.waiting.try_acquire().map_err(|_| Fault::Busy)?;
-        let _place = timeout_at(end, self.places.acquire()).await.map_err(late)?.map_err(|_| Fault::Busy)?;
-        drop(waiting);
         if !run.is_persistent || self.reads_to_end.load(Ordering::Relaxed) {
             return timeout_at(end, once(commands, prepare, &line)).await.map_err(late)?;
         }
         timeout_at(end, self.by_live(commands, prepare, &line)).await.map_err(late)?
+    }
+
+    /// Waits for a place as long as a run may take: those of others come in turn, however many of these wait.
+    async fn place(&self, holder: Option<Holder>, timeout_secs: u64) -> Result<Place<Option<Holder>>, Fault> {
+        let wait = Duration::from_secs(timeout_secs);
+        timeout(wait, self.places.place(holder)).await.ok().flatten().ok_or(Fault::Busy)
     }
 
     /// Starts a process that stays, so that the next call finds it.
@@ -119,7 +123,7 @@ impl Pool {
             return Ok(());
         }
         let ended = self.ended.load(Ordering::Relaxed);
-        let _place = self.places.acquire().await.map_err(|_| Fault::Busy)?;
+        let _place = self.places.place(None).await;
         if self.idle.lock().is_empty() {
             let live = Live::start(commands, prepare).await?;
             self.keep(live, ended);
@@ -361,7 +365,39 @@ async fn line_of(output: &mut ServerOutput, came: &mut Vec<u8>) -> Result<Option
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::kernel::id::UserId;
+    use uuid::Uuid;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_user_with_many_runs_delays_others_by_one_at_most() {
+        let [ann, bob] = [1, 2].map(|id| Some(Holder::User(UserId(Uuid::from_u128(id)))));
+        for (pool, at_once) in [(Pool::default(), PROCESSES_MAX - 1), (Pool::single(), 1)] {
+            let pool = Arc::new(pool);
+            let mut held = Vec::new();
+            for _ in 0..at_once {
+                held.push(pool.place(ann, 30).await.unwrap());
+            }
+            let begin = |who, secs| {
+                let pool = Arc::clone(&pool);
+                tokio::spawn(async move { pool.place(who, secs).await.map(drop) })
+            };
+            let more: Vec<_> = (0..100).map(|_| begin(ann, 30)).collect();
+            tokio::task::yield_now().await;
+            let other = begin(bob, 5);
+            if at_once == 1 {
+                tokio::task::yield_now().await;
+                held.pop();
+            }
+            assert_eq!(other.await.unwrap(), Ok(()), "it waits for one run, not for a hundred");
+            assert!(begin(ann, 1).await.unwrap() == Err(Fault::Busy) || at_once == 1);
+            drop(held);
+            for one in more {
+                assert_eq!(one.await.unwrap(), Ok(()), "they wait instead of failing");
+            }
+        }
+    }
 
     #[test]
     fn the_last_line_that_is_json_counts() {

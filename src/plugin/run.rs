@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agentsvc_components::kernel::holder::Holder;
 use serde_json::{Value, json};
 
 use super::engine::Around;
@@ -23,6 +24,8 @@ pub(crate) struct Who {
     pub(crate) name: String,
     /// The message of the turn; may be empty.
     pub(crate) message: String,
+    /// Who shares places with the agent, where that is known.
+    pub(crate) holder: Option<Holder>,
 }
 
 impl Plugin {
@@ -140,7 +143,7 @@ async fn once(
     let input = wrapped.as_ref().unwrap_or(input);
     let is_persistent = is_sidecar || plugin.manifest.rules.is_persistent;
     let prepare = preparing(around, plugin, &state.file, Some(who));
-    let run = Run { input, timeout_secs: plugin.timeout_secs(hook), is_persistent };
+    let run = Run { input, timeout_secs: plugin.timeout_secs(hook), is_persistent, holder: who.holder };
     let answer = state.pool.run(&around.commands, &*prepare, &run).await?;
     let answer = if is_sidecar { unwrapped(answer)? } else { answer };
     if !answer.is_object() {

@@ -132,7 +132,7 @@ impl Service {
         let input = input.unwrap_or_else(|| example(hook, &agent));
         let message = input["message"].as_str().unwrap_or_default().to_owned();
         let begun = std::time::Instant::now();
-        let who = Who { name: agent.clone(), agent, message };
+        let who = Who { name: agent.clone(), agent, message, holder: None };
         let result = call(&self.engine.around, &plugin, hook, &input, &who).await;
         let elapsed_ms = milliseconds(begun.elapsed());
         let (ok, output, error, code) = match result {

@@ -223,7 +223,7 @@ impl Lanes {
         };
         let messages: Vec<Value> = rows.iter().map(|row| told(row.record.role, &row.record.blocks)).collect();
         let input = json!({ "type": "after_turn", "agent_id": agent, "session_id": session, "messages": messages });
-        let who = Who { agent: agent.to_string(), name, message: String::new() };
+        let who = Who { agent: agent.to_string(), name, ..Who::default() };
         self.all(Hook::AfterTurn, input, &who).await;
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use agentsvc_api::session::content::MessageRange;
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::recall::RecalledEntry;
@@ -123,7 +125,7 @@ impl Plugins {
     /// [`Aborted`], as a sentence.
     pub(crate) async fn compact(
         &self,
-        (agent, name): (agentsvc_components::AgentId, &str),
+        (agent, name, holder): (AgentId, &str, Holder),
         (model, context_tokens): (&str, u32),
         messages: &[ChatMessage],
         token_pressure: f64,
@@ -134,7 +136,7 @@ impl Plugins {
             "type": "compact", "agent_id": agent, "messages": list, "model": model,
             "context_window_tokens": context_tokens, "token_pressure": token_pressure,
         });
-        let who = Who { agent: agent.to_string(), name: name.to_owned(), message: String::new() };
+        let who = Who { agent: agent.to_string(), name: name.to_owned(), message: String::new(), holder: Some(holder) };
         let read = |answer: &Value| read_compacted(answer, messages);
         engine.first(Hook::Compact, &input, &who, read).await.map_err(|Aborted(why)| why)
     }
@@ -161,7 +163,7 @@ fn read_compacted(answer: &Value, messages: &[ChatMessage]) -> Result<Option<Com
 }
 
 fn who(call: &ModelCall, message: String) -> Who {
-    Who { agent: call.agent.to_string(), name: call.agent_name.to_string(), message }
+    Who { agent: call.agent.to_string(), name: call.agent_name.to_string(), message, holder: Some(call.holder) }
 }
 
 /// The message of the turn; `None` where it is not the first call of its turn, or cannot be read.
@@ -199,7 +201,8 @@ pub(super) fn transform(engine: &Arc<Engine>) -> ResultTransform {
 
 /// The results of all plugins, one after the other.
 async fn transformed(engine: &Engine, run: &ToolRun, text: String, is_error: bool) -> Result<Transformed, String> {
-    let who = Who { agent: run.agent.to_string(), name: run.agent_name.to_string(), message: String::new() };
+    let (agent, name) = (run.agent.to_string(), run.agent_name.to_string());
+    let who = Who { agent, name, message: String::new(), holder: Some(run.holder) };
     let arguments: Value = serde_json::from_str(&run.call.input).unwrap_or_else(|_| run.call.input.as_str().into());
     let (mut text, mut is_changed) = (text, false);
     for plugin in engine.with(Hook::TransformToolResult).await {

@@ -137,18 +137,16 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
     let Invocation { tool: name, input, invoker } = invocation;
     let nobody = || Invoker {
         agent: AgentId(Uuid::nil()),
-        family: AgentId(Uuid::nil()),
         holder: Holder::Family(AgentId(Uuid::nil())),
         name: Box::default(),
         session: SessionId(Uuid::nil()),
         log: LogId(0),
         manifest: Arc::new(of_nobody(tool)),
     };
-    let Invoker { agent, family, holder, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
+    let Invoker { agent, holder, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
     ToolRun {
         attempt: Attempt { job: JobId(Uuid::nil()), number: 0 },
         agent,
-        family,
         holder,
         agent_name,
         session,
@@ -190,6 +188,8 @@ fn told(ended: Result<Ended, String>) -> Invoked {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::kernel::id::UserId;
+
     use super::*;
     use crate::tool::toolset::built_in;
 
@@ -205,14 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_takes_the_places_of_the_family_of_its_agent() {
+    fn a_call_takes_the_places_of_those_who_share_them_with_its_agent() {
         let tools = built_in();
         let tool = tools.find("system_time").unwrap();
-        let [agent, family] = [1, 2].map(|id| AgentId(Uuid::from_u128(id)));
+        let (agent, holder) = (AgentId(Uuid::from_u128(1)), Holder::User(UserId(Uuid::from_u128(2))));
         let invoker = Invoker {
             agent,
-            family,
-            holder: Holder::Family(family),
+            holder,
             name: "a".into(),
             session: SessionId(Uuid::nil()),
             log: LogId(1),
@@ -220,10 +219,14 @@ mod tests {
         };
         let of = |invoker| {
             let run = run_of(Invocation { tool: "system_time".to_owned(), input: "{}".to_owned(), invoker }, tool);
-            (run.agent, run.family)
+            (run.agent, run.holder)
         };
-        assert_eq!(of(Some(invoker)), (agent, family));
-        assert_eq!(of(None), (AgentId(Uuid::nil()), AgentId(Uuid::nil())), "calls of no agent share one");
+        assert_eq!(of(Some(invoker)), (agent, holder));
+        assert_eq!(
+            of(None),
+            (AgentId(Uuid::nil()), Holder::Family(AgentId(Uuid::nil()))),
+            "calls of no agent share one"
+        );
     }
 
     #[test]

@@ -230,7 +230,6 @@ mod tests {
         ToolRun {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
-            family: AgentId(id),
             holder: Holder::Family(AgentId(id)),
             agent_name: "a".into(),
             session: SessionId(id),

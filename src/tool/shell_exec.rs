@@ -44,7 +44,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             (None, Some(words)) => Asked::Words(words),
             _ => return Err("Give either `command` or `argv`.".to_owned()),
         };
-        let place = context.parts.commands.place(context.run.family).await?;
+        let place = context.parts.commands.place(context.run.holder).await?;
         let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
         let more = context.parts.settings.get::<AgentVariables>();
         let variables = more.of(context.parts.bridge.clone(), context.run.agent).await?;

@@ -12,15 +12,17 @@ use std::io::Read;
 
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::upload::files::Upload;
-use agentsvc_components::kernel::limit::ATTACHMENT_CHARS_MAX;
+use agentsvc_components::kernel::limit::{ATTACHING_MAX, ATTACHING_OF_ONE_MAX, ATTACHMENT_CHARS_MAX};
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
+use uuid::Uuid;
 
 use super::kind;
 use super::kind::Class;
 use super::pdf::{PdfReader, PdfText};
 use super::slots::user_or_key;
 use super::uploads::{Uploads, failed};
+use crate::kernel::places::Places;
 
 /// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.
 const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;
@@ -28,33 +30,73 @@ const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;
 /// What stands behind a text that was cut.
 const CUT: &str = "\n[... truncated: only the first 200,000 characters are shown ...]";
 
-/// The block that an upload of `agent` becomes; `None` for one of no known class.
-///
-/// # Errors
-/// [`FilesError::NotFound`], in the same words for the upload of another agent; or the disk failed.
-pub(super) fn block(
-    uploads: &Uploads,
-    pdfs: &PdfReader,
-    agent: AgentId,
-    id: FileId,
-) -> Result<Option<Block>, FilesError> {
-    let (upload, file) = uploads.open(id)?;
-    if upload.agent != agent {
+/// Makes blocks of uploads, of [`ATTACHING_MAX`] files at once, and of PDFs as [`PdfReader`] does. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Reader {
+    places: Places<Uuid>,
+    pdfs: PdfReader,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { places: Places::new(ATTACHING_MAX, ATTACHING_OF_ONE_MAX), pdfs: PdfReader::default() }
+    }
+}
+
+impl Reader {
+    /// The block that an upload of `agent` becomes; `None` for one of no known class.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`], in the same words for the upload of another agent; or the disk failed.
+    pub(super) async fn block(
+        &self,
+        uploads: &Uploads,
+        agent: AgentId,
+        id: FileId,
+    ) -> Result<Option<Block>, FilesError> {
+        let whom = user_or_key().unwrap_or(agent.0);
+        let (place, uploads) = (self.places.place(whom).await, uploads.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            opened(&uploads, agent, id)
+        });
+        match opened.await.map_err(|_| FilesError::Failed)?? {
+            Opened::Block(block) => Ok(block),
+            // A PDF that waits for its turn, or takes long, keeps no place of other files.
+            Opened::Pdf(filename, file) => {
+                let text = of_pdf(self.pdfs.read(whom, file).await);
+                Ok(Some(Block::Text { text: format!("[Attached PDF: {filename}]\n{text}") }))
+            }
+        }
+    }
+}
+
+/// An upload that was looked at.
+enum Opened {
+    /// What it becomes.
+    Block(Option<Block>),
+    /// A PDF of this name, which is still to be read.
+    Pdf(String, File),
+}
+
+fn opened(uploads: &Uploads, agent: AgentId, id: FileId) -> Result<Opened, FilesError> {
+    // Its content is compared with its checksum only for whom it belongs to.
+    if uploads.get(id)?.agent != agent {
         return Err(FilesError::NotFound(format!("upload not found: {id}")));
     }
-    let Upload { filename, content_type, size, .. } = upload;
-    let text = match kind::class(&content_type) {
-        Some(Class::Image) => return Ok(Some(Block::Image { media_type: content_type, file: id, bytes: size })),
-        Some(Class::Pdf) => {
-            format!("[Attached PDF: {filename}]\n{}", of_pdf(pdfs.read(user_or_key().unwrap_or(agent.0), file)))
+    let (Upload { filename, content_type, size, .. }, file) = uploads.open(id)?;
+    let block = match kind::class(&content_type) {
+        Some(Class::Image) => Some(Block::Image { media_type: content_type, file: id, bytes: size }),
+        Some(Class::Pdf) => return Ok(Opened::Pdf(filename, file)),
+        Some(Class::Text) => {
+            Some(Block::Text { text: format!("[Attached file: {filename}]\n{}", of_text(file, size)?) })
         }
-        Some(Class::Text) => format!("[Attached file: {filename}]\n{}", of_text(file, size)?),
         None => {
             tracing::warn!(upload = %id, %agent, %content_type, "an attachment of an unknown type was skipped");
-            return Ok(None);
+            None
         }
     };
-    Ok(Some(Block::Text { text }))
+    Ok(Opened::Block(block))
 }
 
 fn of_pdf(read: PdfText) -> String {
@@ -116,13 +158,56 @@ fn cut(mut text: String) -> (String, bool) {
 mod tests {
     use std::io::{Seek, Write};
 
+    use agentsvc_api::http::files::FileWriter;
+
+    use super::super::config::Uploads as Settings;
+    use super::super::share::Holder;
     use super::*;
+    use crate::kernel::retention::RetentionClock;
 
     fn read(content: &[u8]) -> String {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         file.rewind().unwrap();
         of_text(file, content.len() as u64).unwrap()
+    }
+
+    #[tokio::test]
+    async fn pdfs_that_wait_keep_no_other_file_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let (retention, settings) = (RetentionClock::default(), Settings { max_bytes: 1_000, ..Settings::default() });
+        let uploads = Uploads::new(dir.path().join("uploads"), settings, retention);
+        let put = |agent, name: &str, content: &[u8]| {
+            let mut incoming = Box::new(uploads.begin((agent, Holder::alone(agent)), name, "").unwrap());
+            incoming.write(content).unwrap();
+            incoming.finish().unwrap().id
+        };
+        let [ann, bob] = [1, 2].map(|id| AgentId(Uuid::from_u128(id)));
+        let (pdf, text) = (put(ann, "a.pdf", b"%PDF-1.4\n"), put(ann, "a.txt", b"hello"));
+        let foreign = put(bob, "b.txt", b"hi");
+        let reader = Reader::default();
+        let _slow = reader.pdfs.places.place(ann.0).await;
+        let begin = |agent, id| {
+            let (reader, uploads) = (reader.clone(), uploads.clone());
+            tokio::spawn(async move { reader.block(&uploads, agent, id).await })
+        };
+        let waiting: Vec<_> = (0..=ATTACHING_MAX).map(|_| begin(ann, pdf)).collect();
+        for (agent, id) in [(ann, text), (bob, foreign)] {
+            assert!(matches!(begin(agent, id).await.unwrap(), Ok(Some(Block::Text { .. }))));
+        }
+        assert!(matches!(begin(bob, text).await.unwrap(), Err(FilesError::NotFound(_))));
+        assert!(waiting.iter().all(|one| !one.is_finished()), "the PDFs wait for their turn");
+        // Files themselves are shared out, too.
+        let mut held = Vec::new();
+        for _ in 0..ATTACHING_OF_ONE_MAX {
+            held.push(reader.places.place(ann.0).await);
+        }
+        let own = begin(ann, text);
+        assert!(begin(bob, foreign).await.unwrap().is_ok());
+        assert!(!own.is_finished());
+        waiting.iter().for_each(tokio::task::JoinHandle::abort);
+        drop(held);
+        assert!(own.await.unwrap().is_ok());
     }
 
     #[test]

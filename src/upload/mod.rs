@@ -26,7 +26,8 @@ use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Writt
 use agentsvc_api::world::installation::FileWarnings;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
-use pdf::PdfReader;
+use attach::Reader;
+use futures_util::future::BoxFuture;
 use share::Holder;
 use sweeper::Sweeper;
 use uploads::Uploads;
@@ -65,7 +66,7 @@ pub struct LocalFiles {
     /// Says whose share an upload takes.
     world: Bridge,
     workspaces: Workspaces,
-    pdfs: PdfReader,
+    reader: Reader,
     sweeper: Sweeper,
 }
 
@@ -80,7 +81,7 @@ impl LocalFiles {
     ) -> Self {
         let uploads = Uploads::new(dir, settings, retention);
         let sweeper = Sweeper::start(uploads.clone());
-        Self { uploads, world, workspaces, pdfs: PdfReader::default(), sweeper }
+        Self { uploads, world, workspaces, reader: Reader::default(), sweeper }
     }
 
     /// Puts other bounds of uploads in force.
@@ -139,8 +140,9 @@ impl Files for LocalFiles {
         self.uploads.remove(file)
     }
 
-    fn attachment(&self, agent: AgentId, file: FileId) -> Result<Option<Block>, FilesError> {
-        attach::block(&self.uploads, &self.pdfs, agent, file)
+    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+        let (uploads, reader) = (self.uploads.clone(), self.reader.clone());
+        Box::pin(async move { reader.block(&uploads, agent, file).await })
     }
 
     fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {

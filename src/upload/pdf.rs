@@ -12,7 +12,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit::{ATTACHMENT_CHARS_MAX, PDF_SECS_MAX, PDFS_READ_MAX};
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::kernel::places::Places;
@@ -32,9 +31,10 @@ pub(super) struct PdfText {
     pub(super) whole: bool,
 }
 
-/// Reads PDFs, [`PDFS_READ_MAX`] at once.
+/// Reads PDFs, [`PDFS_READ_MAX`] at once. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct PdfReader {
-    places: Places<Uuid>,
+    pub(super) places: Places<Uuid>,
 }
 
 impl Default for PdfReader {
@@ -44,17 +44,21 @@ impl Default for PdfReader {
 }
 
 impl PdfReader {
-    /// The text of the PDF in `file` for `whom`, who leaves places to others. Blocks until the process ends, or its time does; for a blocking thread of the runtime.
-    pub(super) fn read(&self, whom: Uuid, file: File) -> PdfText {
-        let _place = Handle::current().block_on(self.places.place(whom));
-        let nothing = PdfText { text: String::new(), whole: false };
-        match start(file) {
-            Ok(child) => gather(child),
-            Err(error) => {
-                tracing::error!(%error, "the PDF reader process could not be started");
-                nothing
-            }
-        }
+    /// The text of the PDF in `file` for `whom`, who leaves places to others. Comes when the process ends, or its time does.
+    pub(super) async fn read(&self, whom: Uuid, file: File) -> PdfText {
+        let place = self.places.place(whom).await;
+        // The place is taken until the process has ended, also when nobody waits for it any more.
+        let read = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            start(file).map(gather)
+        });
+        let error = match read.await {
+            Ok(Ok(text)) => return text,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(error, "the PDF reader process could not be started");
+        PdfText { text: String::new(), whole: false }
     }
 }
 

@@ -50,7 +50,7 @@ pub async fn run_in_call(
     capabilities: Capabilities,
 ) -> Result<(Vec<u8>, Taint), String> {
     // Held while it runs, also after its caller is gone: that is what bounds the threads.
-    let place = PLACES.place(context.run.family).await.ok_or("No modules run any more.")?;
+    let place = PLACES.place(context.run.holder).await.ok_or("No modules run any more.")?;
     let stop = Stop(Arc::default());
     let host = AgentHost::new(context, skill, Arc::clone(&stop.0));
     let running = tokio::task::spawn_blocking(move || {
@@ -244,7 +244,7 @@ impl AgentHost {
         }
         let request = Fetch {
             url,
-            family: self.context.run.family,
+            holder: self.context.run.holder,
             network: &self.context.run.manifest.manifest.capabilities.network,
             trusted: None,
             accept: "application/json,text/*;q=0.9,*/*;q=0.1",
@@ -270,7 +270,7 @@ impl AgentHost {
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let commands = &self.context.parts.commands;
         let run = async {
-            let place = commands.place(self.context.run.family).await?;
+            let place = commands.place(self.context.run.holder).await?;
             let workspace = self.workspace()?.for_command().map_err(sentence)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let request = Command {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
+use crate::support::until;
 
 fn new_session(daemon: &Daemon, agent: &str, body: &Value) -> String {
     text(&daemon.post(&format!("/api/agents/{agent}/sessions"), body).expect(201)["session_id"])
@@ -110,6 +111,27 @@ fn a_branch_has_the_turns_up_to_there_and_goes_its_own_way() {
     // Usage was counted once.
     let messages = daemon.get(&format!("/api/sessions/{whole}/messages")).expect(200);
     assert!(messages["messages"].as_array().unwrap().iter().all(|message| message.get("usage").is_none()));
+}
+
+#[test]
+fn a_branch_costs_by_what_it_copies() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    daemon.say(&agent, &"long ".repeat(12_000));
+    let path = format!("/api/sessions/{session}/branch");
+    daemon.poke(&path).expect(201);
+    let slower = json!({ "path": "rate_limit_per_second", "value": 2 });
+    daemon.post("/api/config/set", &slower).expect(200);
+    daemon.post(&path, &json!({ "turns": 0 })).expect(201);
+    let refused = daemon.poke(&path);
+    assert!(refused.header("retry-after").is_some(), "{}", refused.text());
+    assert_eq!(refused.expect(429)["code"], "rate_limited");
+    let sessions = until("it may ask again", || {
+        let list = daemon.get(&format!("/api/agents/{agent}/sessions"));
+        (list.status == 200).then(|| list.expect(200)["total"].clone())
+    });
+    assert_eq!(sessions, 3, "nothing was copied");
 }
 
 #[test]

@@ -56,6 +56,23 @@ fn a_file_is_kept_and_given_back() {
 }
 
 #[test]
+fn a_file_is_compared_with_its_checksum_only_when_it_is_sent() {
+    let daemon = crate::people::daemon();
+    let ((_, ann), (_, bob)) = (person(&daemon, "ann", "user"), person(&daemon, "bob", "user"));
+    let agent = daemon.agent("a");
+    let id = text(&daemon.upload_as(&agent, "a.txt", None, b"hello").expect(201)["file_id"]);
+    let path = format!("/api/uploads/{id}");
+    let tag = daemon.get(&path).header("etag").unwrap().to_owned();
+    fs::write(daemon.home().join("uploads").join(&id), b"other").unwrap();
+    let damaged = daemon.get(&path);
+    assert!(damaged.status >= 400 && damaged.text().contains("damaged"), "{}", damaged.text());
+    assert_eq!(daemon.send("GET", &path, &[("if-none-match", &tag)], None).status, 304);
+    for other in [&ann, &bob] {
+        other.get(&path).refused(404);
+    }
+}
+
+#[test]
 fn types_are_found_in_the_bytes_before_words_are_believed() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");

@@ -66,7 +66,6 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
     ToolRun {
         attempt: attempt(),
         agent: AgentId(Uuid::from_u128(1)),
-        family: AgentId(Uuid::from_u128(1)),
         holder: Holder::Family(AgentId(Uuid::from_u128(1))),
         agent_name: "ada".into(),
         session: SESSION,

@@ -23,6 +23,7 @@ use agentsvc_api::proactive_memory::store::{EntryPage, EntryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
@@ -232,6 +233,7 @@ impl Harness {
             recall: None,
             attempt: attempt(),
             agent: AgentId(Uuid::from_u128(1)),
+            holder: Holder::Family(AgentId(Uuid::from_u128(1))),
             agent_name: "ada".into(),
             session: SESSION,
             log: LogId(7),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use agentsvc::kernel::sandbox::config::{ExecMode, ExecPolicy};
 use agentsvc::kernel::sandbox::{Asked, Commands, Request, Workspaces};
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -193,7 +194,7 @@ async fn a_command_runs_in_no_other_workspace_than_its_own() {
     let workspace = workspaces.open(ann, "ann").unwrap();
     let request = async |is_moved: bool| {
         let workspace_of_command = workspace.for_command().unwrap();
-        let place = commands.place(ann).await.unwrap();
+        let place = commands.place(Holder::Family(ann)).await.unwrap();
         if is_moved {
             fs::rename(workspace.path(), home.path().join("workspaces/moved")).unwrap();
             fs::create_dir(workspace.path()).unwrap();

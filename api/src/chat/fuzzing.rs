@@ -37,6 +37,7 @@ pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: 
         activity: Arc::default(),
         trace: None,
         key_changed: Shutdown::new(),
+        permits: Arc::clone(&api.permits),
     };
     Conversation::hold(Arc::clone(api), partner, io).await;
 }

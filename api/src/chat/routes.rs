@@ -58,8 +58,8 @@ async fn open(mut call: Call) -> Result<Response, Error> {
     let (peer, trace, key_changed) = (call.peer, call.trace, call.key_changed);
     let is_limited = call.principal.limited_to().is_some();
     let may_write = call.principal.has(Scope::Write);
-    let partner =
-        Partner { agent, is_limited, may_write, peer, trace, key_changed, activity: Arc::clone(&line.activity) };
+    let (activity, permits) = (Arc::clone(&line.activity), call.api.permits_of(&call.principal));
+    let partner = Partner { agent, is_limited, may_write, peer, trace, key_changed, activity, permits };
     let api = Arc::clone(&call.api);
     let actor = call.principal.actor();
     let held = async move {

@@ -50,6 +50,7 @@ impl Client {
             trace,
             key_changed,
             activity: Arc::clone(&activity),
+            permits: Arc::clone(&daemon.api.permits),
         };
         let server = tokio::spawn(Conversation::hold(Arc::clone(&daemon.api), partner, ours));
         let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;

@@ -17,7 +17,8 @@ use crate::http::domain::{Domains, ErrorsUnder, Owns, Queue};
 use crate::http::error::Error;
 use crate::http::metrics::{Metrics, MetricsText, Probe};
 use crate::http::peer::Peers;
-use crate::http::permit::Permits;
+use crate::http::permit::{Parts, Permits};
+use crate::http::principal::Principal;
 use crate::http::services::Services;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
@@ -46,6 +47,8 @@ pub struct Api {
     pub services: Services,
     /// Room for bodies and messages of clients.
     pub(crate) permits: Arc<Permits>,
+    /// Room for bodies and messages of users and named keys with a limited role.
+    pub(crate) limited_permits: Parts,
     /// Room for bodies of requests without the key, where one is set.
     pub(crate) keyless_permits: Arc<Permits>,
     /// Room for answers that wait for clients.
@@ -69,6 +72,7 @@ impl Api {
             health: Health::new(settings.restart_count),
             services: Services::default(),
             permits: Arc::new(Permits::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
+            limited_permits: Parts::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max),
             keyless_permits: Arc::new(Permits::new(
                 limit::BODIES_SMALL_BYTES_MAX / KEYLESS_PART,
                 settings.limits.bodies_bytes_max / KEYLESS_PART,
@@ -89,6 +93,11 @@ impl Api {
     /// Adds what `probe` knows to `/api/metrics`.
     pub fn add_probe(&self, probe: Arc<dyn Probe>) {
         self.metrics.add_probe(probe);
+    }
+
+    /// Room for bodies and messages of a client that has shown a key, or needs none.
+    pub(crate) fn permits_of(&self, principal: &Principal) -> Arc<Permits> {
+        principal.sharer().map_or_else(|| Arc::clone(&self.permits), |sharer| self.limited_permits.part(sharer))
     }
 
     /// The state of type `T`, made when it is first asked for.
@@ -150,7 +159,7 @@ impl Api {
         out.gauge("agentsvc_uptime_seconds", "Seconds since the daemon started.", self.health.uptime_seconds());
         out.counter("agentsvc_panics_total", "Panics caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands waiting for the world.", self.bridge.waiting());
-        let bodies = self.permits.bytes() + self.keyless_permits.bytes();
+        let bodies = self.permits.bytes() + self.limited_permits.bytes() + self.keyless_permits.bytes();
         out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", bodies);
         let unread = self.answers.bytes() + self.peers.unread_bytes();
         out.gauge("agentsvc_answers_bytes", "Bytes of answers that wait for clients.", unread);

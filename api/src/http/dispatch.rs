@@ -272,7 +272,7 @@ where
         let stream = BodyStream::new(&parts, body, api.settings.limits.body_time_max);
         ((Bytes::new(), None), if is_keyed { stream.until(key_changed) } else { stream })
     } else {
-        (read_body(api, route, &parts, body, is_keyed).await?, BodyStream::ended())
+        (read_body(api, route, &parts, body, is_keyed.then_some(&principal)).await?, BodyStream::ended())
     };
     // A body may take long to come.
     if is_keyed && key_changed.is_triggered() {
@@ -332,13 +332,13 @@ async fn read_body<B>(
     route: &Route,
     parts: &Parts,
     body: B,
-    is_keyed: bool,
+    keyed: Option<&Principal>,
 ) -> Result<(Bytes, Option<Permit>), Error>
 where
     B: hyper::body::Body<Data = Bytes>,
 {
-    let (max, permits) = if is_keyed {
-        (route.body_max, &api.permits)
+    let (max, permits) = if let Some(principal) = keyed {
+        (route.body_max, &api.permits_of(principal))
     } else {
         // A route with a small bound of its own, such as that of hooks with their token, keeps it.
         let is_small = route.body_max <= limit::BODY_KEYLESS_DECLARED_BYTES_MAX;
@@ -366,5 +366,7 @@ fn strip_body(response: &mut Response) {
     }
 }
 
+#[cfg(test)]
+mod share_tests;
 #[cfg(test)]
 mod tests;

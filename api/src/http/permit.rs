@@ -8,18 +8,25 @@
 //!
 //! A WebSocket is closed with 1013 instead.
 //!
-//! JSON bodies count as what they take once they are read ([`json::memory_bytes`](crate::http::json::memory_bytes)). Requests
-//! without the API key, where one is set, have a quarter of both sums, and count apart from all others.
+//! JSON bodies count as what they take once they are read ([`json::memory_bytes`](crate::http::json::memory_bytes)).
+//!
+//! Three kinds of clients count apart, so that none is refused because of another: those without the API key, where one is set,
+//! have a quarter of both sums together; users and named keys with a limited role have both sums together, and each of them a
+//! quarter ([`Parts`]); all others have both sums.
 //!
 //! So whoever sends much keeps nobody out who sends little. Bytes are taken as they arrive, never as they are announced,
 //! and given back when the request has been answered, or what it sent to the world was taken there, whichever is later: a
 //! client that leaves does not make room for what it left in the world's queue.
 
 use crate::http::error_codes;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use agentsvc_components::kernel::limit;
+use hyper::StatusCode;
+use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::http::error::Error;
 
@@ -35,17 +42,84 @@ tokio::task_local! {
 pub(crate) struct Permits {
     small: Share,
     large: Share,
+    /// What this is a part of: what is taken here is taken there, too.
+    whole: Option<Arc<Self>>,
 }
 
 impl Permits {
     /// So many bytes of beginnings, and so many of what is beyond them.
     pub(crate) const fn new(small: usize, large: usize) -> Self {
-        Self { small: Share::new(small), large: Share::new(large) }
+        Self { small: Share::new(small), large: Share::new(large), whole: None }
     }
 
     /// Bytes that are taken.
     pub(crate) fn bytes(&self) -> usize {
         self.small.taken.load(Ordering::Relaxed) + self.large.taken.load(Ordering::Relaxed)
+    }
+}
+
+impl Permits {
+    /// Takes so many bytes of beginnings, and so many of what is beyond, or none.
+    fn take(&self, small: usize, large: usize) -> bool {
+        if !self.small.take(small) {
+            return false;
+        }
+        if !self.large.take(large) {
+            self.small.give_back(small);
+            return false;
+        }
+        if self.whole.as_ref().is_some_and(|whole| !whole.take(small, large)) {
+            self.small.give_back(small);
+            self.large.give_back(large);
+            return false;
+        }
+        true
+    }
+
+    fn give_back(&self, small: usize, large: usize) {
+        self.small.give_back(small);
+        self.large.give_back(large);
+        if let Some(whole) = &self.whole {
+            whole.give_back(small, large);
+        }
+    }
+}
+
+/// What each client may have of one sum is this part.
+const PART: usize = 4;
+/// Parts that are remembered before those that nobody uses are forgotten.
+const PARTS_SWEPT: usize = 1_024;
+
+/// Permits for clients each of whom may have a part of the whole.
+pub(crate) struct Parts {
+    whole: Arc<Permits>,
+    of: Mutex<HashMap<Uuid, Weak<Permits>>>,
+}
+
+impl Parts {
+    /// Parts of so many bytes of beginnings, and so many of what is beyond them.
+    pub(crate) fn new(small: usize, large: usize) -> Self {
+        Self { whole: Arc::new(Permits::new(small, large)), of: Mutex::default() }
+    }
+
+    /// The part of this client.
+    pub(crate) fn part(&self, client: Uuid) -> Arc<Permits> {
+        let mut of = self.of.lock();
+        if let Some(part) = of.get(&client).and_then(Weak::upgrade) {
+            return part;
+        }
+        if of.len() >= PARTS_SWEPT {
+            of.retain(|_, part| part.strong_count() > 0);
+        }
+        let most = Permits::new(self.whole.small.max / PART, self.whole.large.max / PART);
+        let part = Arc::new(Permits { whole: Some(Arc::clone(&self.whole)), ..most });
+        of.insert(client, Arc::downgrade(&part));
+        part
+    }
+
+    /// Bytes that are taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.whole.bytes()
     }
 }
 
@@ -99,15 +173,13 @@ impl Permit {
     /// Takes so many bytes more.
     ///
     /// # Errors
-    /// 503 when there is no room for them; what was taken before is held on.
+    /// 503 when there is no room for them; what was taken before is held on. 413 when it is more than the client may ever have.
     pub(crate) fn take(&mut self, more: usize) -> Result<(), Error> {
         let (was, now) = (parts(self.bytes), parts(self.bytes.saturating_add(more)));
-        let (small, large) = (now.0 - was.0, now.1 - was.1);
-        if !self.permits.small.take(small) {
-            return Err(full());
+        if self.permits.whole.is_some() && now.1 > self.permits.large.max {
+            return Err(too_large(self.permits.large.max));
         }
-        if !self.permits.large.take(large) {
-            self.permits.small.give_back(small);
+        if !self.permits.take(now.0 - was.0, now.1 - was.1) {
             return Err(full());
         }
         self.bytes += more;
@@ -122,8 +194,7 @@ impl Permit {
     /// Gives back what is beyond so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let (was, now) = (parts(self.bytes), parts(self.bytes.min(bytes)));
-        self.permits.small.give_back(was.0 - now.0);
-        self.permits.large.give_back(was.1 - now.1);
+        self.permits.give_back(was.0 - now.0, was.1 - now.1);
         self.bytes = now.0 + now.1;
     }
 }
@@ -138,6 +209,11 @@ impl Drop for Permit {
 fn parts(bytes: usize) -> (usize, usize) {
     let small = bytes.min(limit::BODY_SMALL_BYTES);
     (small, bytes - small)
+}
+
+fn too_large(most: usize) -> Error {
+    let text = format!("the request body takes more than {most} bytes of memory, which is what one user may have");
+    Error::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", most)
 }
 
 fn full() -> Error {
@@ -191,6 +267,26 @@ mod tests {
         assert_eq!((first.bytes(), room.bytes()), (3, 3), "it does not grow");
         drop(first);
         assert_eq!(room.bytes(), 0);
+    }
+
+    #[test]
+    fn one_user_leaves_room_to_others() {
+        let parts = Parts::new(8 * limit::BODY_SMALL_BYTES, 400);
+        let [ann, bob] = [1, 2].map(|id| parts.part(Uuid::from_u128(id)));
+        let large = |permits: &Arc<Permits>, more| Permit::of(permits, limit::BODY_SMALL_BYTES + more);
+        let status = |refused: Result<Permit, Error>| refused.err().map(|error| error.status().as_u16());
+        let held = large(&ann, 60).unwrap();
+        assert_eq!(status(large(&ann, 60)), Some(503), "it would be more than a quarter");
+        assert_eq!(status(large(&ann, 101)), Some(413), "it never has room");
+        let again = large(&parts.part(Uuid::from_u128(1)), 40).unwrap();
+        assert_eq!(status(Permit::of(&ann, 1)), Some(503), "nor has it more beginnings");
+        let other = large(&bob, 100).unwrap();
+        assert_eq!(parts.bytes(), 3 * limit::BODY_SMALL_BYTES + 200);
+        drop((held, again, other));
+        assert_eq!((ann.bytes(), bob.bytes(), parts.bytes()), (0, 0, 0));
+        drop((ann, bob));
+        (0..2 * PARTS_SWEPT as u128).for_each(|id| drop(parts.part(Uuid::from_u128(id))));
+        assert!(parts.of.lock().len() <= PARTS_SWEPT);
     }
 
     #[tokio::test]

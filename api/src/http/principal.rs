@@ -160,6 +160,15 @@ impl Principal {
         }
     }
 
+    /// Who has a share of what there is for all: the user with a limited role, or the named key without one.
+    #[must_use]
+    pub(crate) fn sharer(&self) -> Option<uuid::Uuid> {
+        match self {
+            Self::Key(grant) if grant.role.is_limited() => Some(grant.user.map_or(grant.key.0, |user| user.0)),
+            _ => None,
+        }
+    }
+
     /// Who sends its commands.
     #[must_use]
     pub fn actor(&self) -> Actor {

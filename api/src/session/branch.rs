@@ -17,6 +17,8 @@ use crate::session::content::{Content, MessageRange};
 /// Messages that are read at once, and about how many bytes of them.
 const PIECE_MESSAGES: usize = 256;
 const PIECE_BYTES: usize = 1 << 20;
+/// Bytes of copied messages for each of which a branch costs one more unit of the client's rate budget: they are written anew.
+const UNIT_BYTES: usize = 8 << 10;
 /// Bytes that a request takes: what is read of the store, the messages, and the command as it is logged.
 const MEMORY: usize = 3 * IMPORTED_BYTES_MAX;
 
@@ -65,7 +67,8 @@ async fn branch(call: Call) -> Result<Response, Error> {
     }
     let (content, log) = (call.api.service::<dyn Content>()?, original.log);
     let read = spawn_blocking(move || copied(&*content, log, turns)).await;
-    let messages = read.map_err(|_| Error::internal("reading the messages was interrupted"))??;
+    let (messages, bytes) = read.map_err(|_| Error::internal("reading the messages was interrupted"))??;
+    call.charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX))?;
     let kept = label.as_deref().map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned);
     let made = call.ask(BranchSession { session, log, label, messages }).await?;
     reply::created(&Branched {
@@ -77,17 +80,17 @@ async fn branch(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// The messages of the first `turns` turns.
-fn copied(content: &dyn Content, log: LogId, turns: u32) -> Result<Vec<ImportedMessage>, Error> {
+/// The messages of the first `turns` turns, and their bytes.
+fn copied(content: &dyn Content, log: LogId, turns: u32) -> Result<(Vec<ImportedMessage>, usize), Error> {
     let (mut messages, mut bytes, mut after) = (Vec::new(), 0, None);
     loop {
         let piece = MessageRange::Chunk { after, limit: PIECE_MESSAGES, bytes: PIECE_BYTES };
         let rows = content.messages(log, piece)?;
-        let Some(last) = rows.last() else { return Ok(messages) };
+        let Some(last) = rows.last() else { return Ok((messages, bytes)) };
         after = Some((last.ordinal, last.index));
         for row in rows {
             if row.ordinal >= turns {
-                return Ok(messages);
+                return Ok((messages, bytes));
             }
             let record = row.record;
             bytes += record.blocks.iter().map(block_bytes).sum::<usize>();

@@ -8,7 +8,6 @@ use agentsvc_components::{AgentId, FileId};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::Api;
@@ -16,9 +15,6 @@ use crate::http::error::Error;
 use crate::http::files::FilesError;
 use crate::http::receive::blocking;
 use crate::upload::files::Files;
-
-/// Messages whose attachments are being read.
-static READING: Semaphore = Semaphore::const_new(limit::ATTACHING_MAX);
 
 /// One attachment of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -71,13 +67,12 @@ pub(crate) async fn blocks(
     if attachments.is_empty() {
         return Ok(Attached { blocks, ..Attached::default() });
     }
-    let _place = READING.acquire().await.map_err(|_| Error::internal("attachments could not be read"))?;
     let (mut attached_bytes, mut found) = (0, Vec::new());
     let policy = *api.state::<InjectionPolicy>();
     for (at, attachment) in attachments.iter().enumerate() {
         let (files, file) = (api.service::<dyn Files>()?, FileId(attachment.file_id));
-        let read = blocking(move || Ok(shielded(files.attachment(agent, file)?, policy))).await;
-        let (block, injection) = read.map_err(|error| of_file(at, error))?;
+        let block = files.attachment(agent, file).await.map_err(|error| of_file(at, error))?;
+        let (block, injection) = blocking(move || Ok(shielded(block, policy))).await?;
         if let Some(injection) = injection {
             let reasons = injection.reasons.join(",");
             tracing::warn!(%agent, file = %file, level = &*injection.level, %reasons,

@@ -4,6 +4,7 @@
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, Timestamp};
+use futures_util::future::BoxFuture;
 
 use crate::http::files::{FileReader, FileWriter, FilesError};
 
@@ -95,7 +96,7 @@ pub struct Written {
     pub created: bool,
 }
 
-/// Keeps and gives files. Every call may touch the disk: on a tokio worker use `spawn_blocking`.
+/// Keeps and gives files. Every call may touch the disk, but for those that are futures: on a tokio worker use `spawn_blocking`.
 pub trait Files: Send + Sync + 'static {
     /// Bytes that one file may have.
     fn bytes_max(&self) -> u64;
@@ -140,11 +141,10 @@ pub trait Files: Send + Sync + 'static {
     fn remove_upload(&self, file: FileId) -> Result<(), FilesError>;
 
     /// The block of a message that an upload becomes (spec 1, Attachment handling); `None` for one of no known class,
-    /// which is skipped. May take seconds: a PDF is read.
+    /// which is skipped. Touches the disk elsewhere, and may take long: a PDF is read, and few files are read at once.
     ///
-    /// # Errors
-    /// [`FilesError::NotFound`], also for the upload of another agent.
-    fn attachment(&self, agent: AgentId, file: FileId) -> Result<Option<Block>, FilesError>;
+    /// Fails with [`FilesError::NotFound`], also for the upload of another agent.
+    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>>;
 
     /// Everything in an agent's workspace.
     ///

@@ -1,5 +1,7 @@
 //! Uploads: files sent to an agent, kept under ids that nobody guesses (spec 1, Other agent routes).
 
+use std::sync::Arc;
+
 use agentsvc_components::FileId;
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_systems::taint::NoteUpload;
@@ -124,7 +126,8 @@ fn of_file(error: FilesError) -> Error {
 async fn download(call: Call) -> Result<Response, Error> {
     let id: FileId = call.id("file_id")?;
     let files = call.api.service::<dyn Files>()?;
-    let (upload, content) = blocking(move || files.open_upload(id)).await?;
+    let known = Arc::clone(&files);
+    let upload = blocking(move || known.upload(id)).await?;
     call.check_owner(upload.agent).await.map_err(|error| match error.status() {
         StatusCode::NOT_FOUND => Error::not_found(format!("upload not found: {id}")),
         _ => error,
@@ -136,6 +139,8 @@ async fn download(call: Call) -> Result<Response, Error> {
         reply::no_content()
     } else {
         let in_place = SHOWN_IN_PLACE.contains(&content_type.as_str());
+        // Its content is compared with its checksum, which takes a while, only when it is sent.
+        let (_, content) = blocking(move || files.open_upload(id)).await?;
         served::response(&call, Served { filename: &filename, content_type: &content_type, size, in_place, content })
             .await?
     };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, LogId, SessionId};
 use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
@@ -19,6 +20,8 @@ pub struct SummaryCall {
     pub attempt: Attempt,
     /// Whose session.
     pub agent: AgentId,
+    /// Who shares the places of what runs for it.
+    pub holder: Holder,
     /// The agent's name, which stands for it in the prompt.
     pub agent_name: Box<str>,
     /// Which session.

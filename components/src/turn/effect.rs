@@ -20,6 +20,8 @@ pub struct ModelCall {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
+    /// Who shares the places of what runs for it.
+    pub holder: Holder,
     /// The agent's name, for the prompt.
     pub agent_name: Box<str>,
     /// In which session.
@@ -54,9 +56,7 @@ pub struct ToolRun {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
-    /// The agent at the top of its family: who shares its places.
-    pub family: AgentId,
-    /// Whose share of the workspaces its files take.
+    /// Whose share of places, and of the workspaces, it takes.
     pub holder: Holder,
     /// The agent's name, which also names its workspace.
     pub agent_name: Box<str>,

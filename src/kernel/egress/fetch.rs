@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
@@ -26,8 +26,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Request<'a> {
     /// The URL as the model wrote it.
     pub(crate) url: &'a str,
-    /// The family of the agent that asks, which has a share of the fetches under way.
-    pub(crate) family: AgentId,
+    /// Who shares with the agent that asks: they have a share of the fetches under way.
+    pub(crate) holder: Holder,
     /// `[capabilities] network` of the agent's manifest.
     pub(crate) network: &'a [Box<str>],
     /// A URL of the configuration, whose host may be private.
@@ -80,7 +80,7 @@ impl Inner {
         let mut target = Target::parse(request.url)?;
         policy.permit(&target)?;
         // Never closed, so that an error cannot be.
-        let _turn = self.turns.place(request.family).await;
+        let _turn = self.turns.place(request.holder).await;
         let mut hops = 0;
         loop {
             let hop = async {
@@ -108,7 +108,7 @@ impl Inner {
 
     /// Looks the host up, connects to what was found and asks.
     async fn hop(&self, policy: &Policy<'_>, target: &Target, request: &Request<'_>) -> Result<Response, Error> {
-        let pinned = policy.pin(target, &self.addresses_for(request.family, target).await?)?;
+        let pinned = policy.pin(target, &self.addresses_for(request.holder, target).await?)?;
         let client = self.client(target, Arc::clone(&pinned))?;
         let asked = match &request.json {
             Some(json) => client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(json.clone()),
@@ -121,13 +121,13 @@ impl Inner {
         send(target, &pinned, asked).await.map_err(|unsent| unsent.error)
     }
 
-    /// The same for an agent. Its family has a share of the names that are looked up at once, however long their name servers are
+    /// The same for an agent. Those who share with it have a share of the names that are looked up at once, however long their name servers are
     /// silent.
-    pub(super) async fn addresses_for(&self, family: AgentId, target: &Target) -> Result<Vec<IpAddr>, Error> {
+    pub(super) async fn addresses_for(&self, holder: Holder, target: &Target) -> Result<Vec<IpAddr>, Error> {
         if target.address.is_some() {
             return self.addresses(target).await;
         }
-        let place = self.names.place(family).await;
+        let place = self.names.place(holder).await;
         let asked = self.lookup.lookup(target.host.clone());
         // Ends with the lookup, not with the wait for it, or the place would be free while a thread is still taken.
         let looked_up = tokio::spawn(async move {

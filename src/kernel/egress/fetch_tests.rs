@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::future::BoxFuture;
@@ -110,7 +111,7 @@ fn request(url: &str) -> Request<'_> {
     static ALL: std::sync::LazyLock<[Box<str>; 1]> = std::sync::LazyLock::new(|| ["*".into()]);
     Request {
         url,
-        family: AgentId(Uuid::nil()),
+        holder: Holder::Family(AgentId(Uuid::nil())),
         network: &*ALL,
         trusted: None,
         accept: "*/*",

@@ -1,11 +1,11 @@
-//! Memory for the answers to browsers' requests. Each family of agents has a share of its own, which it takes in pieces as bytes
+//! Memory for the answers to browsers' requests. Each family of agents, or user, has a share of its own, which it takes in pieces as bytes
 //! come: a page whose sites are slow keeps no other family waiting. Beyond its share one answer of a family grows at a time, so
 //! that one always ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit::WEB_RELAYED_BYTES_MAX;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// The shares of all families that have answers under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shares(Arc<Mutex<HashMap<AgentId, Arc<Share>>>>);
+pub(super) struct Shares(Arc<Mutex<HashMap<Holder, Arc<Share>>>>);
 
 #[derive(Debug)]
 struct Share {
@@ -29,7 +29,7 @@ struct Share {
 /// What one answer has, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    family: AgentId,
+    holder: Holder,
     shares: Shares,
     share: Arc<Share>,
     units: Option<OwnedSemaphorePermit>,
@@ -38,13 +38,13 @@ pub(crate) struct Memory {
 
 impl Shares {
     /// Nothing yet, for an answer to a browser of the family.
-    pub(super) fn of(&self, family: AgentId) -> Memory {
+    pub(super) fn of(&self, holder: Holder) -> Memory {
         let new = || {
             let units = Arc::new(Semaphore::new(WEB_RELAYED_BYTES_MAX / UNIT_BYTES));
             Arc::new(Share { units, beyond: Arc::new(Semaphore::new(1)) })
         };
-        let share = Arc::clone(self.0.lock().entry(family).or_insert_with(new));
-        Memory { family, shares: self.clone(), share, units: None, beyond: None }
+        let share = Arc::clone(self.0.lock().entry(holder).or_insert_with(new));
+        Memory { holder, shares: self.clone(), share, units: None, beyond: None }
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for Memory {
         let mut shares = self.shares.0.lock();
         // Only the map and this have it.
         if Arc::strong_count(&self.share) == 2 {
-            shares.remove(&self.family);
+            shares.remove(&self.holder);
         }
     }
 }
@@ -88,6 +88,7 @@ fn units(bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::AgentId;
     use futures_util::FutureExt;
     use uuid::Uuid;
 
@@ -98,9 +99,9 @@ mod tests {
     #[test]
     fn one_answer_grows_beyond_the_share_and_other_families_have_their_own() {
         let shares = Shares::default();
-        let (one, other) = (AgentId(Uuid::from_u128(1)), AgentId(Uuid::from_u128(2)));
-        let hold = |family, bytes| {
-            let mut memory = shares.of(family);
+        let [one, other] = [1, 2].map(|id| Holder::Family(AgentId(Uuid::from_u128(id))));
+        let hold = |holder, bytes| {
+            let mut memory = shares.of(holder);
             memory.hold(bytes).now_or_never().map(|()| memory)
         };
         // One fits into the share, one more grows beyond it, and the third waits.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use reqwest::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -41,8 +41,8 @@ pub(crate) struct Relay<'a> {
     pub(crate) method: Method,
     /// The URL as the browser wrote it.
     pub(crate) url: &'a str,
-    /// The family of the agent that has the browser.
-    pub(crate) family: AgentId,
+    /// Who shares with the agent that has the browser.
+    pub(crate) holder: Holder,
     /// `[capabilities] network` of the agent's manifest.
     pub(crate) network: &'a [Box<str>],
     /// Its headers; those of the connection are left out.
@@ -84,8 +84,8 @@ impl Web {
         let target = Target::parse(request.url)?;
         policy.permit(&target)?;
         // Never closed, so that an error cannot be.
-        let _turn = self.inner.turns.place(request.family).await;
-        let pinned = policy.pin(&target, &self.inner.addresses_for(request.family, &target).await?)?;
+        let _turn = self.inner.turns.place(request.holder).await;
+        let pinned = policy.pin(&target, &self.inner.addresses_for(request.holder, &target).await?)?;
         let client = self.inner.client(&target, pinned.clone())?;
         let mut headers = request.headers;
         for name in &OF_CONNECTION {
@@ -99,7 +99,7 @@ impl Web {
         let mut response = send(&target, &pinned, asked).await.map_err(|unsent| unsent.error)?;
         let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?").to_owned());
         let at_once = if encoding.is_some() { PACKED_BYTES } else { usize::MAX };
-        let mut memory = self.inner.relayed.of(request.family);
+        let mut memory = self.inner.relayed.of(request.holder);
         let mut unpack = Unpack::new(&encoding.unwrap_or_default(), settings.max_bytes)?;
         let too_large = || Error::TooLarge(settings.max_bytes as u64);
         while let Some(piece) = response.chunk().await.map_err(|error| Error::exchange(&target.host, error))? {
@@ -129,6 +129,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use uuid::Uuid;
+
+    use agentsvc_components::AgentId;
 
     use super::*;
     use crate::kernel::egress::{AllowedHosts, WebSettings};
@@ -173,7 +175,7 @@ mod tests {
         let request = Relay {
             method: Method::GET,
             url: &url,
-            family: AgentId(Uuid::from_u128(family)),
+            holder: Holder::Family(AgentId(Uuid::from_u128(family))),
             network: &anywhere,
             headers: HeaderMap::new(),
             body: Vec::new(),

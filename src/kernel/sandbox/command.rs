@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit::{SHELLS_FAMILY_MAX, SHELLS_MAX};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
@@ -196,13 +196,13 @@ impl Commands {
         self.shared.rules.load().secrets.iter().any(|secret| **secret == *variable)
     }
 
-    /// Waits for a place for a command of the family, which has [`SHELLS_FAMILY_MAX`] at once. What is decided about a command
+    /// Waits for a place for a command of those who share it: they have [`SHELLS_FAMILY_MAX`] at once. What is decided about a command
     /// is decided when it has one: the wait may be long.
     ///
     /// # Errors
     /// A sentence: none; places are never closed.
-    pub async fn place(&self, family: AgentId) -> Result<Place, String> {
-        self.shared.places.place(family).await.ok_or_else(|| "No commands run any more.".to_owned())
+    pub async fn place(&self, holder: Holder) -> Result<Place, String> {
+        self.shared.places.place(holder).await.ok_or_else(|| "No commands run any more.".to_owned())
     }
 
     /// Runs a command. When the future is dropped, everything that the command started is killed.

@@ -40,7 +40,7 @@ pub(super) async fn run(call: Call) -> Result<Ended, String> {
     let Call { skill, context, .. } = call;
     let parts = &context.parts;
     let (policy, settings) = (parts.settings.get::<ExecPolicy>(), parts.settings.get::<SkillSettings>());
-    let place = parts.commands.place(context.run.family).await?;
+    let place = parts.commands.place(context.run.holder).await?;
     let workspace = workspace(&context).await?;
     let (program, entry) = (program(&policy, skill.runtime)?, skill.entry.as_deref().unwrap_or_default());
     let mut words = vec![SHELL.into(), "-c".into(), START.into(), "sh".into(), skill.folder.clone().into_os_string()];

@@ -244,14 +244,14 @@ impl Tool {
 
     /// Runs it within its time.
     pub(crate) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
-        let family = self.is_heavy.then_some(context.run.family);
+        let holder = self.is_heavy.then_some(context.run.holder);
         let running = match &self.run {
             Run::BuiltIn(run) => run(context, input),
             Run::UntrustedContent(run) => run(context, input),
         };
         let running = async {
-            let _place = match family {
-                Some(family) => HEAVY.place(family).await,
+            let _place = match holder {
+                Some(holder) => HEAVY.place(holder).await,
                 None => None,
             };
             running.await

@@ -7,7 +7,7 @@ mod duckduckgo;
 mod searxng;
 mod tavily;
 
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use reqwest::StatusCode;
 use reqwest::header::HeaderName;
 
@@ -139,7 +139,7 @@ impl SearchSettings {
         web: &Web,
         text: &str,
         count: usize,
-        (family, network): (AgentId, &[Box<str>]),
+        (holder, network): (Holder, &[Box<str>]),
     ) -> Result<Vec<Hit>, String> {
         let settings = self;
         let provider = match settings.provider.as_deref() {
@@ -151,7 +151,7 @@ impl SearchSettings {
         let asked = (provider.ask)(&Query { base_url, text, count, key: &key });
         let request = Request {
             url: &asked.url,
-            family,
+            holder,
             network,
             trusted: settings.base_url.as_deref(),
             accept: provider.accept,

@@ -44,7 +44,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let web = &context.parts.web;
         let request = Request {
             url: &asked.url,
-            family: context.run.family,
+            holder: context.run.holder,
             network: &context.run.manifest.manifest.capabilities.network,
             trusted: None,
             accept: "text/html,application/xhtml+xml,application/json,application/xml;q=0.9,text/*;q=0.9,*/*;q=0.1",

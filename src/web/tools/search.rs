@@ -40,7 +40,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let settings = context.parts.settings.get::<SearchSettings>();
         let count_max = settings.max_results;
         let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
-        let by = (context.run.family, &*context.run.manifest.manifest.capabilities.network);
+        let by = (context.run.holder, &*context.run.manifest.manifest.capabilities.network);
         Ok(Ended::Text(show(query, &settings.search(&context.parts.web, query, count, by).await?)))
     })
 }

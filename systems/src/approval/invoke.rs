@@ -3,7 +3,7 @@
 //! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
-use crate::agent::{error_codes as agent_codes, family_of, holder_of};
+use crate::agent::{error_codes as agent_codes, holder_of};
 use crate::approval;
 use crate::approval::error_codes;
 use crate::audit::audit_kinds;
@@ -54,9 +54,7 @@ pub struct InvokeTool {
 pub struct Invoker {
     /// Which.
     pub agent: AgentId,
-    /// The agent at the top of its family: who shares its places.
-    pub family: AgentId,
-    /// Whose share of the workspaces its files take.
+    /// Whose share of places, and of the workspaces, it takes.
     pub holder: Holder,
     /// Its name, which also names its workspace.
     pub name: Box<str>,
@@ -139,8 +137,8 @@ fn invoker(world: &World, agent: AgentId) -> Result<Invoker, Refusal> {
     let found = world.get::<Agent>(entity).ok_or_else(missing)?;
     let log = world.get::<Session>(found.current).map(|session| session.log).ok_or_else(missing)?;
     let (name, manifest, session) = (found.name.clone(), found.manifest.clone(), id_of(world, found.current));
-    let (family, holder) = (family_of(world, entity), holder_of(world, entity));
-    Ok(Invoker { agent, family, holder, name, session, log, manifest })
+    let holder = holder_of(world, entity);
+    Ok(Invoker { agent, holder, name, session, log, manifest })
 }
 
 /// Asks a person, and keeps who waits for the answer.

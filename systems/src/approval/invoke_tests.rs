@@ -2,8 +2,10 @@
 
 use crate::audit::audit_kinds;
 use agentsvc_components::approval::ApprovalState;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{AgentId, RefusalKind};
+use agentsvc_components::{Actor, AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
@@ -69,8 +71,20 @@ fn a_call_takes_the_places_of_the_family_of_its_agent() {
     let below = world.ask(SpawnChild { parent: child, child: spawner("below"), by: None }).unwrap().agent;
     for agent in [top, child, below] {
         let invoker = world.ask(call(Some(agent), "harmless")).unwrap().unwrap();
-        assert_eq!((invoker.agent, invoker.family), (agent, top));
+        assert_eq!((invoker.agent, invoker.holder), (agent, Holder::Family(top)));
     }
+}
+
+#[test]
+fn calls_of_the_agents_of_a_user_share_their_places() {
+    let (mut world, other) = world();
+    let user = UserId(Uuid::from_u128(1));
+    world.actor = Actor::Key { key: KeyId(Uuid::from_u128(9)), user: Some(user) };
+    let agents = ["b", "c"].map(|name| world.ask(spawn_command(name)).unwrap().agent);
+    world.actor = Actor::Api;
+    let mut holder = |agent| world.ask(call(Some(agent), "harmless")).unwrap().unwrap().holder;
+    assert_eq!(agents.map(&mut holder), [Holder::User(user); 2]);
+    assert_eq!(holder(other), Holder::Family(other));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
 
+use crate::agent;
 use crate::config::Settings;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
@@ -33,6 +34,7 @@ pub(crate) fn call(world: &mut World, entity: Entity, calls_max: Option<u32>) ->
     let call = SummaryCall {
         attempt,
         agent: id_of(world, agent),
+        holder: agent::holder_of(world, agent),
         agent_name: owner.name.clone(),
         session: id_of(world, session),
         log,

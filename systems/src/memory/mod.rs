@@ -64,13 +64,34 @@ pub fn check_key(key: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a value, as compact JSON, that is too long.
+/// Refuses a value, as compact JSON, that is too long or too deep.
 pub fn check_value(value: &str) -> Result<(), Refusal> {
     let most = limit::MEMORY_VALUE_BYTES_MAX;
     if value.len() > most {
         return Err(Refusal::bad_field("value", format!("value is longer than {most} bytes of compact JSON")));
     }
+    let most = limit::MEMORY_VALUE_DEPTH_MAX;
+    if depth(value) > most {
+        return Err(Refusal::bad_field("value", format!("value has more than {most} levels of objects and arrays")));
+    }
     Ok(())
+}
+
+/// How deep objects and arrays stand in each other in a JSON text.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// Puts a change on record. One that an agent makes itself is on record as its tool call already.

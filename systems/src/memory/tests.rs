@@ -88,10 +88,20 @@ fn bounds_are_kept_and_nothing_is_stored_of_a_refused_change() {
         ("a\nb", "1".to_owned(), "key"),
         (&*"k".repeat(limit::MEMORY_KEY_BYTES_MAX + 1), "1".to_owned(), "key"),
         ("k", format!("\"{}\"", "v".repeat(limit::MEMORY_VALUE_BYTES_MAX)), "value"),
+        ("k", nested(limit::MEMORY_VALUE_DEPTH_MAX + 1), "value"),
     ] {
         let refused = put(&mut world, agent, full.revision, vec![entry(key, &value, None)]).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some(field));
     }
+    let text = format!(r#"["{}\"{}",[]]"#, "[".repeat(200), "{".repeat(200));
+    let other = world.spawn("b");
+    let deep = [("k", nested(limit::MEMORY_VALUE_DEPTH_MAX)), ("l", text)];
+    put(&mut world, other, 0, deep.iter().map(|(key, value)| entry(key, value, None)).collect()).unwrap();
+}
+
+/// A value of so many levels.
+fn nested(levels: usize) -> String {
+    format!(r#"{{"a":{}[]{}}}"#, "[".repeat(levels - 2), "]".repeat(levels - 2))
 }
 
 #[test]

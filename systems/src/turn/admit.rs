@@ -22,7 +22,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::{Admission, stand_in_line};
-use crate::{budget, compaction, goal, proactive_memory, prompt, session};
+use crate::{agent, budget, compaction, goal, proactive_memory, prompt, session};
 
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
@@ -155,6 +155,7 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     let effect = ModelCall {
         attempt,
         agent: id_of(world, agent),
+        holder: agent::holder_of(world, agent),
         agent_name: name,
         session: id_of(world, session),
         log,

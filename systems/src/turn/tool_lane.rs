@@ -1,10 +1,11 @@
-//! The line of the tool calls that wait for a place, fair over families of agents, and the places of those that are out.
+//! The line of the tool calls that wait for a place, fair over users and families of agents, and the places of those that are out.
 
 use bevy_ecs::prelude::{Entity, Resource};
 use hashbrown::HashMap;
 
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 
@@ -13,14 +14,14 @@ use crate::kernel::lane::{Lane, Place};
 /// The tool calls that wait for a place among those that run, and those that run.
 #[derive(Resource, Default)]
 pub(crate) struct ToolLane {
-    /// By family: see [`family_of`](crate::agent::family_of).
-    waiting: Lane<(Entity, u32), AgentId>,
+    /// By who shares places: see [`holder_of`](crate::agent::holder_of).
+    waiting: Lane<(Entity, u32), Holder>,
     /// The calls that wait, and where.
-    places: HashMap<(Entity, u32), Place<AgentId>>,
+    places: HashMap<(Entity, u32), Place<Holder>>,
     /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
     out: HashMap<(Attempt, u32), Out>,
-    /// How many of them each family has; at most [`limit::TOOLS_OUT_FAMILY_MAX`].
-    held: HashMap<AgentId, usize>,
+    /// How many of them each of them has; at most [`limit::TOOLS_OUT_FAMILY_MAX`].
+    held: HashMap<Holder, usize>,
     /// No more calls go out.
     pub(super) is_closed: bool,
 }
@@ -30,8 +31,8 @@ pub(crate) struct ToolLane {
 pub(super) struct Out {
     /// Its agent.
     pub(super) agent: AgentId,
-    /// The family of that.
-    pub(super) family: AgentId,
+    /// Who shares its place.
+    pub(super) holder: Holder,
     /// The taint that it may give to files of the workspace.
     pub(super) writes: Taint,
 }
@@ -56,13 +57,13 @@ impl ToolLane {
     pub(crate) fn can_send(&self) -> bool {
         !self.is_closed
             && self.out.len() < limit::TOOLS_OUT_MAX
-            && self.waiting.any_of(|family| has_room(&self.held, family))
+            && self.waiting.any_of(|holder| has_room(&self.held, holder))
     }
 
     /// A call stands in line, unless it does already.
-    pub(super) fn push(&mut self, family: AgentId, turn: Entity, index: u32) {
+    pub(super) fn push(&mut self, holder: Holder, turn: Entity, index: u32) {
         let waiting = &mut self.waiting;
-        self.places.entry((turn, index)).or_insert_with(|| waiting.push(family, (turn, index)));
+        self.places.entry((turn, index)).or_insert_with(|| waiting.push(holder, (turn, index)));
     }
 
     /// A call leaves the line, if it stands in it.
@@ -72,10 +73,10 @@ impl ToolLane {
         }
     }
 
-    /// The next call of a family that has room.
+    /// The next call of one who has room.
     pub(super) fn pop(&mut self) -> Option<(Entity, u32)> {
         let held = &self.held;
-        let next = self.waiting.pop_of(|family| has_room(held, family))?;
+        let next = self.waiting.pop_of(|holder| has_room(held, holder))?;
         self.places.remove(&next);
         Some(next)
     }
@@ -83,7 +84,7 @@ impl ToolLane {
     /// A call goes out.
     pub(super) fn take(&mut self, attempt: Attempt, index: u32, out: Out) {
         if self.out.insert((attempt, index), out).is_none() {
-            *self.held.entry(out.family).or_default() += 1;
+            *self.held.entry(out.holder).or_default() += 1;
         }
     }
 
@@ -95,17 +96,17 @@ impl ToolLane {
 
     /// A call is out no more.
     pub(super) fn give_back(&mut self, attempt: Attempt, index: u32) {
-        let Some(Out { family, .. }) = self.out.remove(&(attempt, index)) else { return };
-        if let Some(held) = self.held.get_mut(&family) {
+        let Some(Out { holder, .. }) = self.out.remove(&(attempt, index)) else { return };
+        if let Some(held) = self.held.get_mut(&holder) {
             *held -= 1;
             if *held == 0 {
-                self.held.remove(&family);
+                self.held.remove(&holder);
             }
         }
     }
 }
 
-/// May another call of the family go out?
-fn has_room(held: &HashMap<AgentId, usize>, family: AgentId) -> bool {
-    held.get(&family).is_none_or(|held| *held < limit::TOOLS_OUT_FAMILY_MAX)
+/// May another call of theirs go out?
+fn has_room(held: &HashMap<Holder, usize>, holder: Holder) -> bool {
+    held.get(&holder).is_none_or(|held| *held < limit::TOOLS_OUT_FAMILY_MAX)
 }

@@ -1,6 +1,7 @@
 //! Tool calls, the loop guard, interrupts and agents that ask agents, in virtual time.
 
 use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::effect::ToolRun;
@@ -417,20 +418,18 @@ fn a_family_has_a_share_of_the_tool_calls_that_are_out_however_many_agents_it_ha
         |above, name: &str| world.ask(SpawnChild { parent: above, child: spawner(name), by: None }).unwrap().agent;
     let first = child(top, "first");
     let (second, third) = (child(top, "second"), child(first, "third"));
-    for agent in [top, second, third] {
-        take_all_places(&mut world, agent);
-    }
+    let _sessions = [top, second, third].map(|agent| take_all_places(&mut world, agent));
     let out = runs(&mut world);
     assert_eq!(out.len(), limit::TOOLS_OUT_FAMILY_MAX);
-    assert!(out.iter().all(|run| run.family == top));
+    assert!(out.iter().all(|run| run.holder == Holder::Family(top)));
     let other = world.spawn("other");
     let _asked = send(&mut world, other);
     model_asks(&mut world, &[("look", "{}")]);
-    let others: Vec<_> = runs(&mut world).iter().map(|run| (run.agent, run.family)).collect();
-    assert_eq!(others, [(other, other)], "there is a place for another family at once");
+    let others: Vec<_> = runs(&mut world).iter().map(|run| (run.agent, run.holder)).collect();
+    assert_eq!(others, [(other, Holder::Family(other))], "there is a place for another family at once");
     tool_answers(&mut world, &out[0], "1");
     tool_answers(&mut world, &out[1], "2");
-    assert!(runs(&mut world).iter().all(|run| run.family == top));
+    assert!(runs(&mut world).iter().all(|run| run.holder == Holder::Family(top)));
     world.ask(StopTurns { agent: top, session: None }).unwrap();
     assert!(!world.engine.world().resource::<ToolLane>().can_send(), "no room, nothing to send");
 }

@@ -153,10 +153,10 @@ pub(super) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: 
 
 /// Puts calls of a turn in line for a place.
 pub(super) fn enqueue(world: &mut World, owner: Entity, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
-    let family = agent::family_of(world, owner);
+    let holder = agent::holder_of(world, owner);
     let mut lane = world.resource_mut::<ToolLane>();
     for index in indexes {
-        lane.push(family, turn, index);
+        lane.push(holder, turn, index);
     }
 }
 
@@ -231,7 +231,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
     let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
     let out = Out {
         agent: id_of(world, turn.agent),
-        family: agent::family_of(world, turn.agent),
+        holder: agent::holder_of(world, turn.agent),
         writes: taint::may_write(world, entity, &pending.call.name),
     };
     // Of calls from before there was a count, it is only known that they were out.
@@ -242,8 +242,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
     let run = ToolRun {
         attempt,
         agent: out.agent,
-        family: out.family,
-        holder: agent::holder_of(world, turn.agent),
+        holder: out.holder,
         agent_name: owner.name.clone(),
         session: id_of(world, turn.session),
         log: home.log,

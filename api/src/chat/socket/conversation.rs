@@ -30,7 +30,7 @@ use crate::chat::command::{self, Chat};
 use crate::http::api::Api;
 use crate::http::connection::Activity;
 use crate::http::error::Error;
-use crate::http::permit::Permit;
+use crate::http::permit::{Permit, Permits};
 use crate::http::rate::Share;
 use crate::http::shutdown::Shutdown;
 use crate::http::socket::{End, LOOK_PERIOD, Pipe};
@@ -66,6 +66,8 @@ pub(crate) struct Partner {
     pub(crate) key_changed: Shutdown,
     /// What the connection does.
     pub(crate) activity: Arc<Activity>,
+    /// Room for the client's messages.
+    pub(crate) permits: Arc<Permits>,
 }
 
 /// One client's conversation with an agent.
@@ -105,13 +107,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Holds the conversation over `io` until one side ends it.
     pub(crate) async fn hold(api: Arc<Api>, partner: Partner, io: S) {
         let seat = Seat::take(&api, &partner.agent).limited(partner.is_limited);
-        let (permits, message_time_max) = (Arc::clone(&api.permits), api.settings.limits.body_time_max);
+        let message_time_max = api.settings.limits.body_time_max;
         let mut conversation = Self {
             agent: partner.agent.id,
             peer: partner.peer,
             refused: 0,
             trace: partner.trace,
-            pipe: Pipe::new(io, partner.activity, permits, message_time_max).await,
+            pipe: Pipe::new(io, partner.activity, partner.permits, message_time_max).await,
             turns: Turns::default(),
             inputs: VecDeque::new(),
             work: None,

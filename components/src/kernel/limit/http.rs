@@ -45,8 +45,10 @@ limits! {
     pub const ATTACHMENTS_MAX: usize = 32;
     /// Characters of one attachment's text; the rest is cut, and the text says so (spec 1, Limits).
     pub const ATTACHMENT_CHARS_MAX: usize = 200_000;
-    /// Messages whose attachments are read at once; the next wait.
+    /// Attachments of messages that are read at once, without the PDFs; the next wait.
     pub const ATTACHING_MAX: usize = 8;
+    /// The same of one user or agent.
+    pub const ATTACHING_OF_ONE_MAX: usize = ATTACHING_MAX / 4;
     /// PDFs that are read at once; the next wait.
     pub const PDFS_READ_MAX: usize = 2;
     /// Seconds for reading one PDF. Longer: what was read so far counts.
@@ -164,15 +166,16 @@ limits! {
     pub const FILE_SCAN_MAX: usize = 100_000;
     /// Commands of agents that run at once; the next wait for their turn.
     pub const SHELLS_MAX: usize = 64;
-    /// The same of one family: an agent that a client created, and all that descend from it.
+    /// The same of those who share places: the agents of a user with a limited role, or of a family, which is an agent that a client
+    /// created and all that descend from it.
     pub const SHELLS_FAMILY_MAX: usize = SHELLS_MAX / 4;
     /// Fetches of the web tools that may be under way at once; the rest waits, within its time limit.
     pub const WEB_FETCHES_MAX: usize = 64;
-    /// The same of one family.
+    /// The same of those who share places.
     pub const WEB_FETCHES_FAMILY_MAX: usize = WEB_FETCHES_MAX / 4;
     /// Calls of tools that can take megabytes of memory, such as `file_read`, that run at once. More: they wait.
     pub const HEAVY_CALLS_MAX: usize = 8;
-    /// Such calls of one agent and its descendants that run at once. More: they wait.
+    /// Such calls of those who share places that run at once. More: they wait.
     pub const HEAVY_CALLS_FAMILY_MAX: usize = HEAVY_CALLS_MAX / 2;
     /// Bytes of memory for the answers to the requests of one family's browser that are read and handed on at the same time.
     /// Beyond it one of them grows, and the others wait.

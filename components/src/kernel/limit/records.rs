@@ -48,6 +48,8 @@ limits! {
     pub const MEMORY_KEY_BYTES_MAX: usize = 256;
     /// Bytes of one value of an agent's memory, as compact JSON. Longer: 400.
     pub const MEMORY_VALUE_BYTES_MAX: usize = 64 << 10;
+    /// Levels of objects and arrays in one value of an agent's memory, which an import must still be able to read. More: 400.
+    pub const MEMORY_VALUE_DEPTH_MAX: usize = 100;
     /// Entries of one agent's memory. Full: 409.
     pub const MEMORY_ENTRIES_MAX: u32 = 10_000;
     /// Bytes of keys and values of one agent's memory. Full: 409.

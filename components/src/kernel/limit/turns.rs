@@ -38,7 +38,8 @@ limits! {
     pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
     /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
     pub const TOOLS_OUT_MAX: usize = 4_096;
-    /// The same of one family: an agent that a client created, and all that descend from it. The rest waits.
+    /// The same of those who share places: the agents of a user with a limited role, or of a family, which is an agent that a client
+    /// created and all that descend from it. The rest waits.
     pub const TOOLS_OUT_FAMILY_MAX: usize = TOOLS_OUT_MAX / 4;
     /// Tool calls of clients that run at once, outside of turns. More: 503.
     pub const TOOLS_DIRECT_MAX: usize = 64;

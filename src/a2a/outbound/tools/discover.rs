@@ -43,7 +43,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         check_granted(&context, &url)?;
         // Without the keys of agents that are known: whoever calls may not have been given them.
         let client = Client::keyless(context.parts.web.clone(), context.parts.settings.clone());
-        let _place = OF_AGENTS.place(context.run.family).await;
+        let _place = OF_AGENTS.place(context.run.holder).await;
         let card = fetch(&client, &url, None).await.map_err(|failure| failure.to_string())?;
         Ok(Ended::Text(format!("URL: {url}\nName: {}\n{}", card.name, described(&card))))
     })

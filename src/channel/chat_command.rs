@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use agentsvc_api::Api;
 use agentsvc_api::chat;
+use agentsvc_api::http::principal::acting;
 use agentsvc_api::second_factor::factor::SecondFactor;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::channel::send::SendContent;
-use agentsvc_components::{AgentId, ApprovalId, Refusal};
+use agentsvc_components::{Actor, AgentId, ApprovalId, Refusal};
 use agentsvc_systems::approval::{ApprovalView, Decision};
 use agentsvc_systems::channel::{
     ApprovalsInChannel, ChooseAgent, CompleteCommand, DecideInChat, OfferedAgents, PendingCommand, RenewConversation,
@@ -83,7 +84,7 @@ pub(super) async fn carry_out(api: Arc<Api>, command: PendingCommand) {
     let message = command.message;
     let span = tracing::debug_span!("chat_command", channel = &*command.instance, name = &*command.name);
     let reply = async { answer(&api, &command).await.unwrap_or_else(|why| text(format!("Not done: {why}"))) };
-    let reply = replacing(&command, reply.instrument(span).await);
+    let reply = replacing(&command, acting(Actor::Chat, reply.instrument(span)).await);
     // One that was completed meanwhile was answered.
     if let Err(refusal) = api.bridge.ask(CompleteCommand { message, reply: Some(reply) }).await {
         tracing::warn!(%refusal, "a command of a chat was not answered");

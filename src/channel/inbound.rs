@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use agentsvc_components::channel::message::ChatEvent;
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::channel::{PendingCommands, ReceiveMessage, Received, SetInstances, Why};
 use agentsvc_systems::injection::InjectionPolicy;
 use futures_util::StreamExt;
@@ -216,7 +216,7 @@ async fn receive(registry: &Registry, instance: &Instance, event: ChatEvent) -> 
     let begun = Instant::now();
     loop {
         let command = ReceiveMessage { instance: instance.name().into(), event: event.clone() };
-        match registry.api.bridge.ask(command).await {
+        match registry.api.bridge.acting_as(Actor::Chat).ask(command).await {
             Err(refusal) if is_busy(&refusal) && begun.elapsed() < OFFERED_MAX => sleep(pause(&refusal)).await,
             answer => return answer,
         }

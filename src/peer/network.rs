@@ -102,7 +102,7 @@ impl Network {
     /// A file of the data directory cannot be read or written, or is damaged.
     pub(crate) fn open(config: &NetworkConfig, data: &Path, around: Around) -> io::Result<Self> {
         let Around { bridge, injection, shutdown, changes } = around;
-        let bridge = bridge.acting_as(Actor::System);
+        let bridge = bridge.acting_as(Actor::Peer);
         let agents = OwnAgents::new(bridge.clone(), &config.agents, changes);
         let node_name = Some(config.node_name.to_string()).filter(|name| !name.is_empty());
         let us = Us {

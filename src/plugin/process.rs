@@ -152,7 +152,7 @@ impl Pool {
         let first = (!self.stays.load(Ordering::Relaxed)).then_some(FIRST_LINE_WAIT);
         let mut idle = self.idle.lock().pop();
         // One that ended meanwhile has had nothing of this call: another one is asked.
-        let _ended = idle.take_if(|live| !live.is_quiet());
+        drop(idle.take_if(|live| !live.is_quiet()));
         if first.is_none()
             && let Some(mut live) = idle.take()
             && let Some(answer) = live.ask(line, None).await?

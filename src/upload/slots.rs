@@ -31,7 +31,7 @@ pub(super) struct Slot {
 pub(super) fn user_or_key() -> Option<Uuid> {
     match principal::actor() {
         Actor::Key { key, user } => Some(user.map_or(key.0, |user| user.0)),
-        Actor::System | Actor::Api | Actor::Agent { .. } => None,
+        _ => None,
     }
 }
 

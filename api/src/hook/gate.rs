@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agentsvc_components::Actor;
 use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -50,26 +51,26 @@ impl Gate {
     }
 }
 
-/// Lets a call in, and counts it.
+/// Lets a call in, counts it, and says who makes it.
 ///
 /// # Errors
 /// 404 when hooks are off; 401, or 429 after many wrong keys; 429 above the rate; 503 while the daemon is loading, and where the
 /// token cannot be used.
-pub(crate) fn enter(call: &Call) -> Result<Arc<dyn HookHost>, Error> {
+pub(crate) fn enter(call: &Call) -> Result<(Arc<dyn HookHost>, Actor), Error> {
     let host = call.api.service::<dyn HookHost>()?;
     let policy = host.policy();
     if !policy.is_enabled {
         let text = "hooks are off; set `enabled = true` in the table [webhook_triggers] of config.toml";
         return Err(Error::of(WEBHOOK_TRIGGERS_OFF, text));
     }
-    check_token(call, &policy)?;
+    let actor = check_token(call, &policy)?;
     call.api.state::<Gate>().take(policy.rate_per_minute, Instant::now())?;
-    Ok(host)
+    Ok((host, actor))
 }
 
-fn check_token(call: &Call, policy: &HookPolicy) -> Result<(), Error> {
+fn check_token(call: &Call, policy: &HookPolicy) -> Result<Actor, Error> {
     match policy.token {
-        HookToken::Own(hash) if is_token(&hash, bearer(call)) => Ok(()),
+        HookToken::Own(hash) if is_token(&hash, bearer(call)) => Ok(Actor::Hook),
         HookToken::Own(_) => Err(refused()),
         HookToken::Unusable => {
             let text = "the token of hooks is not set; the daemon's log says which variable must have it";
@@ -79,13 +80,14 @@ fn check_token(call: &Call, policy: &HookPolicy) -> Result<(), Error> {
             let access = call.api.access.policy();
             if access.is_open() {
                 // Without any key, a page of another site must not spend the owner's money.
-                return access.check_page_origin(&call.parts);
+                return access.check_page_origin(&call.parts).map(|()| Actor::Api);
             }
             let seen = access.look(&call.parts, Auth::Bearer, call.peer);
             access
                 .check_auth(&call.parts, Auth::Bearer, call.peer, seen.shown)
                 .map_err(|error| if error.status().as_u16() == 401 { refused() } else { error })?;
-            principal::check(&seen.principal(), call.route)
+            let principal = seen.principal();
+            principal::check(&principal, call.route).map(|()| principal.actor())
         }
     }
 }

@@ -134,7 +134,7 @@ fn named(agent: Option<String>, agent_id: Option<String>) -> Option<String> {
 }
 
 async fn wake(call: Call) -> Result<Response, Error> {
-    let host = gate::enter(&call)?;
+    let (host, actor) = gate::enter(&call)?;
     let body: WakeBody = call.json()?;
     let text = message::text("text", body.text, limits::HOOK_WAKE_BYTES_MAX)?;
     if text.chars().any(|c| c.is_control() && c != '\n') {
@@ -157,12 +157,12 @@ async fn wake(call: Call) -> Result<Response, Error> {
         digest,
     };
     let command = message::command(&call, &host, incoming).await?;
-    call.ask(command).await?;
+    call.api.bridge.acting_as(actor).ask(command).await?;
     reply::ok(&Woken { status: "accepted", mode })
 }
 
 async fn agent(call: Call) -> Result<Response, Error> {
-    let host = gate::enter(&call)?;
+    let (host, actor) = gate::enter(&call)?;
     let body: HookBody = call.json()?;
     let text = message::text("message", body.message, limits::HOOK_MESSAGE_BYTES_MAX)?;
     let (least, most) = (limits::HOOK_TIMEOUT_SECS_MIN, limits::HOOK_TIMEOUT_SECS_MAX);
@@ -184,7 +184,7 @@ async fn agent(call: Call) -> Result<Response, Error> {
         target,
     };
     let command = message::command(&call, &host, incoming).await?;
-    let sent = call.ask(command).await?;
+    let sent = call.api.bridge.acting_as(actor).ask(command).await?;
     // When the caller goes, this future is dropped and nobody waits any more; the turn goes on, and a repetition under the same
     // key gets its answer.
     let ended = if sent.call.state.is_open() { call.ask(AwaitHookCall(sent.id)).await? } else { sent };

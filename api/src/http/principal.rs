@@ -174,7 +174,8 @@ impl Principal {
     pub fn actor(&self) -> Actor {
         match self {
             Self::Key(grant) => Actor::Key { key: grant.key, user: grant.user },
-            _ => Actor::Api,
+            Self::Owner => Actor::Api,
+            Self::Anyone => Actor::Client,
         }
     }
 }
@@ -224,7 +225,7 @@ pub(crate) fn check(principal: &Principal, route: &Route) -> Result<(), Error> {
 }
 
 /// Does `work` for this actor: commands that it sends without another one are from there.
-pub(crate) async fn acting<F: Future>(actor: Actor, work: F) -> F::Output {
+pub async fn acting<F: Future>(actor: Actor, work: F) -> F::Output {
     if actor == Actor::Api { work.await } else { ACTOR.scope(actor, work).await }
 }
 

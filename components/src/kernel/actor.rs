@@ -13,7 +13,7 @@ pub enum Actor {
     /// The daemon itself: its start, its sweeps, the clock.
     #[default]
     System,
-    /// A client of the API, WebSockets included.
+    /// A client of the API with the key of the configuration, or any where none is set; WebSockets included.
     Api,
     /// An agent, in one of its turns.
     Agent {
@@ -29,6 +29,14 @@ pub enum Actor {
         /// Whose key.
         user: Option<UserId>,
     },
+    /// A client of the API without a key, where one is set: of a route that is for all.
+    Client,
+    /// A caller of a hook, with the token of hooks.
+    Hook,
+    /// Another daemon, over the network of peers.
+    Peer,
+    /// A person in a chat of a channel.
+    Chat,
 }
 
 impl fmt::Display for Actor {
@@ -36,6 +44,10 @@ impl fmt::Display for Actor {
         match self {
             Self::System => f.write_str("system"),
             Self::Api => f.write_str("api"),
+            Self::Client => f.write_str("client"),
+            Self::Hook => f.write_str("hook"),
+            Self::Peer => f.write_str("peer"),
+            Self::Chat => f.write_str("chat"),
             Self::Agent { agent, turn } => write!(f, "agent:{agent}/turn:{turn}"),
             Self::Key { key, user: None } => write!(f, "key:{key}"),
             Self::Key { key, user: Some(user) } => write!(f, "user:{user}/key:{key}"),

@@ -5,7 +5,6 @@ use std::path::Path;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::holder::Holder;
 
-use super::error::Error;
 use super::workspace::{OWNERS, Shared};
 use crate::kernel::disk;
 
@@ -35,17 +34,20 @@ pub(super) fn noted_holder(root: &Path, directory: &Path) -> Option<Holder> {
 }
 
 impl Shared {
-    /// The workspace of the agent at `path` takes the share of this holder from here on.
-    pub(super) fn hold(&self, agent: AgentId, path: &Path, holder: Holder) -> Result<(), Error> {
+    /// The workspace of the agent at `path` takes the share of this holder from here on. Where the disk is too full for the note
+    /// of it, files are read and deleted nevertheless; after a restart the workspace takes the share that was noted last, until
+    /// it is opened again.
+    pub(super) fn hold(&self, agent: AgentId, path: &Path, holder: Holder) {
         if self.quotas.is_held(path, holder) {
-            return Ok(());
+            return;
         }
         let (text, name) = (text_of(holder), agent.to_string());
         if self.noted(HOLDERS, &name).as_ref() != Some(&text) {
             let _claim = self.claims.lock();
-            self.note(HOLDERS, &name, &text).map_err(|error| Error::of("open the workspace", "", error))?;
+            if let Err(error) = self.note(HOLDERS, &name, &text) {
+                tracing::warn!(%agent, %error, "whose share a workspace takes could not be noted");
+            }
         }
         self.quotas.hold(path, holder);
-        Ok(())
     }
 }

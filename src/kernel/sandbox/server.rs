@@ -322,24 +322,23 @@ impl Shared {
 
 /// Waits until the disk is full. One of those on the same file system looks for all.
 async fn until_disk_full(directory: &Path) {
-    let of_all = turn_on(directory);
-    let turn = of_all.lock().await;
-    while directory.is_dir() {
-        if is_disk_full(directory) {
-            return;
-        }
+    let turn = turn_on(directory);
+    let _turn = turn.lock().await;
+    while !is_disk_full(there(directory)) {
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    // It sees the disk no more: another one looks.
-    drop(turn);
-    std::future::pending().await
+}
+
+/// The directory, or the nearest one above it while it is not there: a program may remove its own.
+fn there(directory: &Path) -> &Path {
+    directory.ancestors().find(|directory| directory.is_dir()).unwrap_or(directory)
 }
 
 /// Whose turn it is to look at the file system of a directory. There are few of those.
 fn turn_on(directory: &Path) -> Arc<tokio::sync::Mutex<()>> {
     static TURNS: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
     // What cannot be asked now looks for itself.
-    let Ok(found) = fs::metadata(directory) else { return Arc::default() };
+    let Ok(found) = fs::metadata(there(directory)) else { return Arc::default() };
     Arc::clone(TURNS.lock().entry(found.dev()).or_default())
 }
 
@@ -366,7 +365,7 @@ mod tests {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let turn = turn_on(one.path());
         assert!(Arc::ptr_eq(&turn, &turn_on(other.path())), "they are on the same file system");
-        assert!(!Arc::ptr_eq(&turn, &turn_on(&one.path().join("none"))));
+        assert!(Arc::ptr_eq(&turn, &turn_on(&one.path().join("none"))), "what is above it is there");
         let at = one.path().to_owned();
         let looks = until_disk_full(&at);
         tokio::pin!(looks);
@@ -374,7 +373,7 @@ mod tests {
         assert!(turn.try_lock().is_err(), "it is its turn");
         one.close().unwrap();
         assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err());
-        assert!(turn.try_lock().is_ok(), "one whose folder is gone leaves its turn to others");
+        assert_eq!(there(&at), at.parent().unwrap(), "one that removed its own directory looks above it");
     }
 
     #[tokio::test]

@@ -93,7 +93,7 @@ impl Workspaces {
     /// As [`open`](Self::open); its files take the share of this holder from here on.
     pub(crate) fn open_for(&self, agent: AgentId, name: &str, holder: Holder) -> Result<Workspace, Error> {
         let workspace = self.open(agent, name)?;
-        self.shared.hold(agent, workspace.path(), holder)?;
+        self.shared.hold(agent, workspace.path(), holder);
         Ok(workspace)
     }
 

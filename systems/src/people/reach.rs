@@ -24,7 +24,7 @@ pub(crate) fn limit(world: &World) -> Option<UserId> {
             Ok(agent) => limit_of(world, agent),
             Err(_) => Some(UserId(Uuid::nil())),
         },
-        Actor::System | Actor::Api => None,
+        _ => None,
     }
 }
 

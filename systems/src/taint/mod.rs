@@ -120,7 +120,7 @@ pub(crate) fn of(world: &World, turn: Entity) -> Taint {
 pub(crate) fn acting(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { turn, .. } => index::turn(world, turn).map(|turn| of(world, turn)).unwrap_or_default(),
-        Actor::Api | Actor::Key { .. } | Actor::System => Taint::NONE,
+        _ => Taint::NONE,
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn acting(world: &World) -> Taint {
 pub(crate) fn handed_on(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { .. } => tracked(world, acting(world).with(Taint::AGENT)),
-        Actor::Api | Actor::Key { .. } | Actor::System => Taint::NONE,
+        _ => Taint::NONE,
     }
 }
 

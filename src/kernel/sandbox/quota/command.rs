@@ -48,10 +48,13 @@ impl CommandWorkspace {
             return Ok(Some(Full::Workspace));
         }
         // One that does not write may go on.
+        if bytes <= self.bytes {
+            return Ok(None);
+        }
         Ok(match self.quotas.check_sums(&self.path) {
-            Err(Quota::Share(_)) if bytes > self.bytes => Some(Full::Share),
-            Err(_) if bytes > self.bytes => Some(Full::Workspaces),
-            _ => None,
+            Err(Quota::Share(_)) => Some(Full::Share),
+            Err(_) => Some(Full::Workspaces),
+            Ok(()) => None,
         })
     }
 }

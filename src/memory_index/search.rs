@@ -86,7 +86,9 @@ impl MemorySearch for MemoryIndex {
         };
         let similar = (self.vectors)().and_then(|vectors| {
             let longest = wait.vector_until.saturating_duration_since(Instant::now());
-            let similar = vectors.similarities(query, &rows, longest)?;
+            // Where those found belong to several agents, whoever asks sees everything.
+            let first = rows.first().map(|row| row.agent).filter(|first| rows.iter().all(|row| row.agent == *first));
+            let similar = vectors.similarities(scope.agent.or(first), query, &rows, longest)?;
             Some((similar, vectors.share()))
         });
         let (mode, ranked) = ranked(&rows, scores, similar);

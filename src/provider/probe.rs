@@ -45,7 +45,7 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
     let world = bridge.acting_as(Actor::System);
     let answer_tokens_max = answer_tokens(&target);
     let (provider, model) = (target.provider.clone(), target.model.clone());
-    let reserve = ReserveProbe { channel: CHANNEL.into(), provider, model, answer_tokens_max };
+    let reserve = ReserveProbe { agent: None, channel: CHANNEL.into(), provider, model, answer_tokens_max };
     let attempt = world.ask(reserve).await.map_err(ProviderError::World)?;
     let prompt = Prompt {
         messages: vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text: QUESTION.to_owned() }] }],

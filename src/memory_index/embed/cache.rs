@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentsvc_api::proactive_memory::search::Embeddings;
 use agentsvc_api::proactive_memory::store::EntryRow;
+use agentsvc_components::AgentId;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -71,7 +72,7 @@ impl Vectors {
 }
 
 impl Similar for Vectors {
-    fn similarities(&self, query: &str, rows: &[EntryRow], _longest: Duration) -> Option<Vec<f32>> {
+    fn similarities(&self, _agent: Option<AgentId>, query: &str, rows: &[EntryRow], _longest: Duration) -> Option<Vec<f32>> {
         let of = |text: &str| {
             let failed = |error: &String| tracing::error!(%error, model = self.name(), "a text could not be embedded");
             self.of(text).inspect_err(failed).ok()

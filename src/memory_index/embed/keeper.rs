@@ -14,6 +14,7 @@ use std::time::Duration;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{EmbeddingState, Embeddings};
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
+use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
@@ -113,7 +114,7 @@ impl Stored {
 }
 
 impl Similar for Stored {
-    fn similarities(&self, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>> {
+    fn similarities(&self, agent: Option<AgentId>, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>> {
         let shared = &self.shared;
         let dimensions = shared.store.get()?.dimensions()?;
         let stored: Vec<Option<Row>> = rows.iter().map(|row| shared.stored(row)).collect();
@@ -121,7 +122,7 @@ impl Similar for Stored {
         if stored.iter().all(Option::is_none) {
             return None;
         }
-        let asked = shared.embedder.query(query, longest)?;
+        let asked = shared.embedder.query(agent, query, longest)?;
         if asked.len() != dimensions as usize {
             shared.embedder.useless(&other_dimensions(asked.len() as u64, dimensions.into()));
             return None;

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
-use super::super::remote::{AskError, Asking, Provider};
+use super::super::remote::{AskError, Asking, By, Provider};
 use super::*;
 use crate::memory_index::testing::{Fixture, agent, id, said};
 use crate::model::embeddings::{Embedded, Form};
@@ -60,7 +60,7 @@ impl Provider for Shared {
         4
     }
 
-    fn ask<'a>(&'a self, _: &'a Target, texts: &'a [String], _: bool) -> BoxFuture<'a, Asking> {
+    fn ask<'a>(&'a self, _: &'a Target, texts: &'a [String], _: By) -> BoxFuture<'a, Asking> {
         let scripted = &self.0;
         scripted.asked.lock().push(texts.to_vec());
         let refused = *scripted.refused.lock();
@@ -228,9 +228,15 @@ fn while_the_provider_is_down_words_are_searched_and_the_state_says_so() {
     assert_eq!(vectors.provider.count(), 1, "it is left alone");
     vectors.ready();
     assert_eq!(vectors.search("puppy"), (SearchMode::Hybrid, vec![1]));
-    // A budget has no room for a query.
-    let refusal = Refusal::new(RefusalKind::TooMany, "no money");
-    vectors.provider.script.lock().push_back(AskError::World(refusal));
+    // The budget of an agent has no room for a query about it; others go on.
+    let no_money = || AskError::World(Refusal::new(RefusalKind::TooMany, "no money"));
+    vectors.provider.script.lock().push_back(no_money());
+    assert_eq!(vectors.search("truck").0, SearchMode::Lexical);
+    assert_eq!((vectors.state().state, vectors.search("a dog").0), (EmbeddingState::Ready, SearchMode::Hybrid));
+    // Nor has that of all for one about several.
+    vectors.put(agent(2), &[(2, "the truck stops")]);
+    vectors.ready();
+    vectors.provider.script.lock().push_back(no_money());
     assert_eq!(vectors.fixture.index.search(&SearchScope::default(), "truck", 10).unwrap().mode, SearchMode::Lexical);
     until(|| vectors.state().error.as_deref() == Some("no money"));
     assert_eq!(vectors.search("dogs").0, SearchMode::Lexical);

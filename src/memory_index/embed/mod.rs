@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use agentsvc_api::proactive_memory::search::Embeddings;
 use agentsvc_api::proactive_memory::store::EntryRow;
+use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::change::EntriesChanged;
 
 pub(crate) use cache::Vectors;
@@ -59,8 +60,9 @@ pub(crate) trait Embedder: Send + Sync {
 /// Tells how similar entries are to a query.
 pub(crate) trait Similar: Send + Sync {
     /// How similar each row is, 0 where it has nothing to do with the query; `None` when the model knows nothing of the query,
-    /// fails, or does not answer within `longest`. Blocks.
-    fn similarities(&self, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>>;
+    /// fails, or does not answer within `longest`. A query that a provider is asked for counts as a call of `agent`, where it is
+    /// about one agent. Blocks.
+    fn similarities(&self, agent: Option<AgentId>, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>>;
 
     /// How much the ranking by similarity counts beside that by words.
     fn share(&self) -> f32 {

@@ -11,7 +11,7 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::FailureCode;
 use agentsvc_components::usage::{CallEnd, CallUse, TokensMax};
-use agentsvc_components::{Actor, Refusal};
+use agentsvc_components::{Actor, AgentId, Refusal};
 use agentsvc_systems::budget::ReserveProbe;
 use agentsvc_systems::prompt::text_tokens;
 use agentsvc_systems::usage::NoteModelCall;
@@ -56,6 +56,15 @@ pub(crate) enum Unembedded {
     Refused,
 }
 
+/// What is embedded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// A query, which counts as a call of the agent that it is about, where it is about one.
+    Query(Option<AgentId>),
+    /// Pieces of entries of any agents.
+    Entries,
+}
+
 /// What asks a provider.
 pub(crate) trait Provider: Send + Sync {
     /// Where calls go; reads keys from the disk. Blocks.
@@ -68,7 +77,7 @@ pub(crate) trait Provider: Send + Sync {
     fn texts_max(&self) -> usize;
 
     /// Asks once, within a budget.
-    fn ask<'a>(&'a self, target: &'a Target, texts: &'a [String], is_query: bool) -> BoxFuture<'a, Asking>;
+    fn ask<'a>(&'a self, target: &'a Target, texts: &'a [String], by: By) -> BoxFuture<'a, Asking>;
 }
 
 /// What came of asking.
@@ -104,10 +113,14 @@ impl Configured {
         Self { config, parts, embeddings: Embeddings::new(TIMEOUTS) }
     }
 
-    async fn metered(&self, target: &Target, texts: &[String], is_query: bool) -> Asking {
+    async fn metered(&self, target: &Target, texts: &[String], by: By) -> Asking {
         let world = self.parts.bridge.acting_as(Actor::System);
         let (provider, model) = (target.provider.clone(), target.model.clone());
-        let reserve = ReserveProbe { channel: CHANNEL.into(), provider, model, answer_tokens_max: 0 };
+        let (agent, is_query) = match by {
+            By::Query(agent) => (agent, true),
+            By::Entries => (None, false),
+        };
+        let reserve = ReserveProbe { agent, channel: CHANNEL.into(), provider, model, answer_tokens_max: 0 };
         let grant = world.ask(reserve).await.map_err(AskError::World)?;
         let begun = Instant::now();
         let asked = Asked { texts, is_query, dimensions: self.config.dimensions };
@@ -154,8 +167,8 @@ impl Provider for Configured {
         self.config.form.texts_max()
     }
 
-    fn ask<'a>(&'a self, target: &'a Target, texts: &'a [String], is_query: bool) -> BoxFuture<'a, Asking> {
-        Box::pin(self.metered(target, texts, is_query))
+    fn ask<'a>(&'a self, target: &'a Target, texts: &'a [String], by: By) -> BoxFuture<'a, Asking> {
+        Box::pin(self.metered(target, texts, by))
     }
 }
 
@@ -204,8 +217,13 @@ impl RemoteEmbedder {
         self.circuit.pause(Instant::now())
     }
 
-    /// The vector of a query; `None` when it does not come within `longest`. What comes later is kept for the next time. Blocks.
-    pub(super) fn query(self: &Arc<Self>, text: &str, longest: Duration) -> Option<Arc<[f32]>> {
+    /// The vector of a query about this agent; `None` when it does not come within `longest`. What comes later is kept for the next time. Blocks.
+    pub(super) fn query(
+        self: &Arc<Self>,
+        agent: Option<AgentId>,
+        text: &str,
+        longest: Duration,
+    ) -> Option<Arc<[f32]>> {
         if let Some(known) = self.known.lock().get(text) {
             return Some(known);
         }
@@ -220,7 +238,7 @@ impl RemoteEmbedder {
         let (of, text) = (Arc::clone(self), text.to_owned());
         self.handle.spawn(async move {
             let (texts, begun) = ([text], Instant::now());
-            if let Ok(vectors) = of.call(&texts, true).await
+            if let Ok(vectors) = of.call(&texts, By::Query(agent)).await
                 && let Some(vector) = vectors.into_iter().next()
             {
                 of.took(begun.elapsed());
@@ -263,7 +281,7 @@ impl RemoteEmbedder {
         let (sender, answer) = sync_channel(1);
         let of = Arc::clone(self);
         self.handle.spawn(async move {
-            let _gone = sender.try_send(of.call(&texts, false).await);
+            let _gone = sender.try_send(of.call(&texts, By::Entries).await);
         });
         // The process ends.
         answer.recv().unwrap_or(Err(Unembedded::Paused(SETTINGS_PAUSE)))
@@ -280,9 +298,11 @@ impl RemoteEmbedder {
         context.min(CALL_BYTES_MAX)
     }
 
-    async fn call(self: &Arc<Self>, texts: &[String], is_query: bool) -> Result<Vec<Vec<f32>>, Unembedded> {
+    async fn call(self: &Arc<Self>, texts: &[String], by: By) -> Result<Vec<Vec<f32>>, Unembedded> {
         let asked = match self.target().await {
-            Ok(target) => match self.provider.ask(&target, texts, is_query).await {
+            Ok(target) => match self.provider.ask(&target, texts, by).await {
+                // The budget of the agent or of its user may be used up, which is no matter of the others.
+                Err(AskError::World(_)) if matches!(by, By::Query(Some(_))) => return Err(Unembedded::Refused),
                 Err(AskError::Call(error)) if is_refused(&error) && self.takes_others(&target).await => {
                     return Err(Unembedded::Refused);
                 }
@@ -324,6 +344,6 @@ impl RemoteEmbedder {
 
     /// Is it the text that the model refuses, and not all texts?
     async fn takes_others(&self, target: &Target) -> bool {
-        self.provider.ask(target, &[PROBE.to_owned()], false).await.is_ok()
+        self.provider.ask(target, &[PROBE.to_owned()], By::Entries).await.is_ok()
     }
 }

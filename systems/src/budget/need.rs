@@ -182,7 +182,7 @@ pub(super) fn aside(
     world: &World,
     agent: Entity,
     session: Entity,
-    channel: &'static str,
+    channel: impl Into<Cow<'static, str>>,
     choice: &ModelChoice,
     (prompt_tokens_max, answer_tokens_max): (Option<u32>, u32),
 ) -> Option<Need> {

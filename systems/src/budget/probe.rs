@@ -1,26 +1,34 @@
-//! A call that is nobody's, such as the test of a provider: everybody's budget must have room for it before it goes out.
+//! A call that belongs to no turn, such as the test of a provider or the vector of a query: everybody's budget must have room for
+//! it before it goes out, and those of the agent that it is for.
 
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::CallRecord;
-use agentsvc_components::{AgentId, SessionId};
+use agentsvc_components::{AgentId, Refusal, SessionId};
 
+use super::sampling::{may_go_out, reserve};
 use super::{need, verdict};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;
+use crate::kernel::index;
 use crate::usage::{Rollups, begin};
 
-/// Reserves the most that a call can cost that is nobody's: a full context and the answer. It is refused when everybody's
-/// budget has no room for it, and waits for none. Its end is told with
+/// Reserves the most that a call can cost that belongs to no turn: a full context and the answer. It is refused when everybody's
+/// budget has no room for it, or one of the path of the agent that it is for, and waits for none. Its end is told with
 /// [`NoteModelCall`](crate::usage::NoteModelCall); a start settles one whose end never came, as it does those of turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReserveProbe {
+    /// For which agent it is; `None`: for none.
+    pub agent: Option<AgentId>,
     /// What its event names as its channel.
     pub channel: Box<str>,
     /// The provider.
@@ -33,8 +41,11 @@ pub struct ReserveProbe {
 
 command! {
     /// What the end of the call names, sent when the reservation is on disk.
-    write "reserve_probe" ReserveProbe => Attempt, Root, |it, world| {
-        let Self { channel, provider, model, answer_tokens_max } = it;
+    write "reserve_probe" ReserveProbe => Attempt, IdOrRoot(|it| it.agent.map(|agent| agent.0)), |it, world| {
+        if let Some(agent) = it.agent {
+            return Answer::stored(of_agent(world, agent, it));
+        }
+        let Self { channel, provider, model, answer_tokens_max, agent: _ } = it;
         let needed = need::of_nobody(world, &provider, &model, answer_tokens_max);
         let has_room = |(worst, is_free)| verdict::at_once(world, Scope::Global, worst, is_free).map(|()| worst);
         let worst = match needed.and_then(has_room) {
@@ -66,6 +77,18 @@ command! {
     }
 }
 
+/// Reserves it as a call of the agent.
+fn of_agent(world: &mut World, agent: AgentId, it: ReserveProbe) -> Result<Attempt, Refusal> {
+    let owner = index::agent(world, agent)?;
+    let choice = ModelChoice { provider: it.provider, model: it.model, ..ModelChoice::default() };
+    let session = world.get::<Agent>(owner).map(|owner| owner.current);
+    let (channel, tokens) = (it.channel.into_string(), (None, it.answer_tokens_max));
+    let need = session.and_then(|session| need::aside(world, owner, session, channel, &choice, tokens));
+    let need = need.ok_or_else(|| Refusal::not_found("agent", agent))?;
+    may_go_out(world, &need)?;
+    Ok(reserve(world, agent, (need, choice)).grant)
+}
+
 #[cfg(test)]
 mod tests {
     use agentsvc_components::session::message::Usage;
@@ -84,6 +107,7 @@ mod tests {
     fn probe() -> ReserveProbe {
         let builtin: Box<str> = "builtin".into();
         ReserveProbe {
+            agent: None,
             channel: "provider_test".into(),
             provider: builtin.clone(),
             model: builtin,
@@ -148,6 +172,27 @@ mod tests {
         }
         world.now = calendar::ends(Period::Daily, calendar::day(world.now));
         assert!(world.ask(probe()).is_ok(), "a new day");
+    }
+
+    #[test]
+    fn one_for_an_agent_counts_at_the_budgets_of_its_path() {
+        let mut world = TestWorld::with(settings(10 * WORST));
+        let agent = world.spawn("a");
+        let query = || ReserveProbe { agent: Some(agent), ..probe() };
+        let grant = world.ask(query()).unwrap();
+        for scope in [Scope::Agent(agent), Scope::Global] {
+            assert_eq!(view(&mut world, scope).reserved, Micros(WORST));
+        }
+        assert_eq!(world.ask(ended(grant, 7, CallEnd::Answered)).unwrap(), Micros(7));
+        for scope in [Scope::Agent(agent), Scope::Global] {
+            let after = view(&mut world, scope);
+            assert_eq!((after.reserved, after.today), (Micros::ZERO, Micros(7)));
+        }
+        assert_eq!(world.engine.check(), Vec::<String>::new());
+        let limits = Limits { daily: Some(Micros(7)), ..Limits::default() };
+        world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
+        assert_eq!(world.ask(query()).unwrap_err().code, Some(EXCEEDED));
+        assert!(world.ask(probe()).is_ok(), "the budget of the agent bounds no other call");
     }
 
     #[test]

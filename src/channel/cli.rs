@@ -11,7 +11,7 @@ use crate::kernel::percent::encoded;
 /// Subcommands of `channel`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Channel {
-    /// List the channels, or what can be set up
+    /// List channels, or the available platforms
     List {
         /// List the platforms for which channels can be set up
         #[arg(long)]
@@ -51,13 +51,13 @@ pub(crate) struct Add {
     /// Agent that answers
     #[arg(long)]
     agent: Option<String>,
-    /// Value of the channel: KEY=value, or KEY to take the value that it has in this environment
+    /// Value of the channel: KEY=value, or KEY to take the value from the environment
     #[arg(long = "set", value_name = "KEY[=value]")]
     values: Vec<String>,
     /// Remove a value
     #[arg(long = "unset", value_name = "KEY")]
     removed: Vec<String>,
-    /// List the values that it takes, and change nothing
+    /// List the values that it accepts, and change nothing
     #[arg(long, conflicts_with_all = ["values", "removed", "agent"])]
     fields: bool,
 }

@@ -13,13 +13,13 @@ use crate::kernel::percent::encoded;
 pub(crate) enum A2aCommand {
     /// List the external agents
     List,
-    /// Discover an external agent by its URL, or read its card again
+    /// Discover an external agent by its URL, or refresh its card
     Discover(Discover),
     /// Remove an external agent
     Remove(Named),
     /// Send a message to an external agent and print its answer
     Send(Send),
-    /// Print where a task is that was sent to an external agent
+    /// Print the state of a task that was sent to an external agent
     Status(Task),
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Discover {
     // Not `url`: that is the daemon's, which all commands have.
     #[arg(value_name = "URL")]
     address: String,
-    /// Name by which it is known here [default: the name on its card]
+    /// Local name of the agent [default: the name on its card]
     #[arg(long)]
     name: Option<String>,
-    /// Header of requests: "Name: value", or "Name: $VARIABLE" to take the value that a variable has here
+    /// Request header: "Name: value", or "Name: $VARIABLE" to take the value from the environment
     #[arg(long, value_name = "NAME: value", conflicts_with = "no_header")]
     header: Option<String>,
-    /// Forget the header of requests
+    /// Delete the request header
     #[arg(long)]
     no_header: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Discover {
 pub(crate) struct Send {
     /// Name, id or URL of the external agent
     agent: String,
-    /// What it is told
+    /// Message to send
     message: String,
     /// Task to continue
     #[arg(long, value_name = "ID")]

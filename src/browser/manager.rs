@@ -149,7 +149,7 @@ impl BrowserManager {
                     gone(page)
                 } else {
                     format!(
-                        "The page did not respond within {secs} seconds and was closed. Call browser_navigate to open it anew."
+                        "The page did not respond within {secs} seconds and was closed. Call browser_navigate to open it again."
                     )
                 };
                 self.close(key).await;
@@ -252,7 +252,7 @@ async fn watch(manager: Arc<BrowserManager>, bridge: Bridge) {
 /// What became of a page, for the model.
 fn gone(page: &Page) -> String {
     let what = if page.is_crashed() { "The page crashed" } else { "The browser ended unexpectedly" };
-    format!("{what}, and the page is lost. Call browser_navigate to open it anew.")
+    format!("{what}, and the page is lost. Call browser_navigate to open it again.")
 }
 
 fn sentence(error: &CallError) -> String {

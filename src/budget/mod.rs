@@ -9,8 +9,12 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "budget",
     uses: &["usage"],
-    commands: &[
-        Subcommand::of(57, "budget", "Show and set budgets", &[Resource::at("/api/budget")]).under(Group::Operations)
-    ],
+    commands: &[Subcommand::of(
+        57,
+        "budget",
+        "Show and set budgets",
+        &[Resource::at("/api/budget").listed_at("/api/budget/agents")],
+    )
+    .under(Group::Operations)],
     ..Domain::EMPTY
 };

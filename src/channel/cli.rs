@@ -1,4 +1,4 @@
-//! `channel`: the channels through which people write to agents, and the chats that are let in.
+//! `channel`: the channels through which people write to agents, and pairing chats with them.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::kernel::percent::encoded;
 /// Subcommands of `channel`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Channel {
-    /// List the channels, or what can be set up
+    /// List channels, or the available platforms
     List {
         /// List the platforms for which channels can be set up
         #[arg(long)]
@@ -25,9 +25,9 @@ pub(crate) enum Channel {
     Test(Test),
     /// Print the last lines of the error output of a channel's adapter
     Logs(Named),
-    /// Read the configuration again, and start adapters that are down
+    /// Reload the configuration and start adapters that are down
     Reload,
-    /// Let a chat in: make a code for it, list chats and codes, or shut one out
+    /// Pair a chat, list paired chats and codes, or unpair a chat
     Pair(Pair),
     /// List the sites with a web chat, and their tokens
     Sites,
@@ -51,13 +51,13 @@ pub(crate) struct Add {
     /// Agent that answers
     #[arg(long)]
     agent: Option<String>,
-    /// Value of the channel: KEY=value, or KEY to take the value that it has in this environment
+    /// Value of the channel: KEY=value, or KEY to take the value from the environment
     #[arg(long = "set", value_name = "KEY[=value]")]
     values: Vec<String>,
     /// Remove a value
     #[arg(long = "unset", value_name = "KEY")]
     removed: Vec<String>,
-    /// List the values that it takes, and change nothing
+    /// List the values that it accepts, and change nothing
     #[arg(long, conflicts_with_all = ["values", "removed", "agent"])]
     fields: bool,
 }
@@ -78,12 +78,12 @@ pub(crate) struct Test {
 /// Options of `channel pair`.
 #[derive(Debug, Args)]
 pub(crate) struct Pair {
-    /// Name of the channel; without one, chats and open codes are listed
+    /// Name of the channel; without it, list paired chats and open codes
     name: Option<String>,
-    /// Let this chat in without a code
+    /// Pair this chat without a code
     #[arg(long, requires = "name", value_name = "CONVERSATION")]
     chat: Option<String>,
-    /// Shut out the chat, or withdraw the code, of this id
+    /// Unpair the chat, or revoke the code, with this id
     #[arg(long, conflicts_with_all = ["name", "chat"], value_name = "ID")]
     remove: Option<String>,
 }
@@ -296,11 +296,11 @@ fn pairings(answer: &Value) -> String {
 fn paired(answer: &Value) -> String {
     match answer["code"].as_str() {
         Some(code) => format!(
-            "Send this message to {} from the chat that is to be let in; the code is valid until {}:\n\n/start {code}\n",
+            "Send this message to {} from the chat to pair; the code is valid until {}:\n\n/start {code}\n",
             field(answer, "/channel"),
             field(answer, "/expires_at"),
         ),
-        None => format!("{} of {} is let in\n", field(answer, "/conversation"), field(answer, "/channel")),
+        None => format!("{} of {} is paired\n", field(answer, "/conversation"), field(answer, "/channel")),
     }
 }
 
@@ -347,6 +347,6 @@ mod tests {
         assert_eq!(lines(&log), "error: no\nraw\n");
         let offer = json!({ "channel": "bot", "code": "ABCD2345", "expires_at": "t" });
         assert!(paired(&offer).ends_with("\n\n/start ABCD2345\n"));
-        assert_eq!(paired(&json!({ "channel": "bot", "conversation": "c" })), "c of bot is let in\n");
+        assert_eq!(paired(&json!({ "channel": "bot", "conversation": "c" })), "c of bot is paired\n");
     }
 }

@@ -16,15 +16,15 @@ pub(crate) enum Checkpoint {
     List {
         /// The directory, such as the workspace of an agent
         dir: Option<String>,
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
     },
-    /// Write the files of a checkpoint back, after a checkpoint of the present ones
+    /// Restore the files of a checkpoint; the current files become a checkpoint first
     Restore {
         /// The directory
         dir: String,
-        /// Digits of the checkpoint's id, at least 4
+        /// First digits of the checkpoint's id, at least 4
         commit: String,
     },
 }

@@ -20,7 +20,7 @@ pub(crate) enum Config {
     Get(Get),
     /// Set one key: over the API when the daemon runs, else in config.toml
     Set(Set),
-    /// Let the running daemon read config.toml anew
+    /// Reload config.toml in the running daemon
     Reload,
     /// Print the JSON Schema of config.toml, for editors
     Schema,

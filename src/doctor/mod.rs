@@ -38,7 +38,7 @@ pub const DOMAIN: Domain = Domain {
         )
         .under(Group::Daemon),
         Subcommand::group::<audit::Audit>(21, "audit", "Show, verify and accept the audit log")
-            .with(&[Resource::at("/api/audit")])
+            .with(&[Resource::at("/api/audit").listed_at("/api/audit/recent")])
             .under(Group::Operations),
     ],
     ..Domain::EMPTY

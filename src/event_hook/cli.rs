@@ -33,5 +33,5 @@ fn listed(answer: &Value) -> String {
             }
         }
     }
-    if text.is_empty() { "There are no event hooks.\n".to_owned() } else { text }
+    if text.is_empty() { "No event hooks\n".to_owned() } else { text }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Extensions {
     Install(Install),
     /// Uninstall an extension, with its credentials
     Remove(Named),
-    /// Show an extension: what it needs, how it is, and its tools
+    /// Show an extension: its requirements, state and tools
     Info(Named),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Named {
 /// Options of `ext search`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// Words of its name, description, category or tags; without any, all
+    /// Words in the name, description, category or tags; omit to list all
     words: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Search {
 pub(crate) struct Install {
     /// Name of an entry of the catalog, or the path of a template on the daemon's machine
     name: String,
-    /// Credential: NAME=value, or NAME to take the value that the variable has here
+    /// Credential: NAME=value, or NAME to take the value from the environment
     #[arg(long, value_name = "NAME[=value]")]
     env: Vec<String>,
 }

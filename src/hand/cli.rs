@@ -16,7 +16,7 @@ pub(crate) enum Hand {
     List,
     /// List the hands of the registry
     Search {
-        /// Words of its id, name, description, category or tags; without any, all
+        /// Words in the id, name, description, category or tags; omit to list all
         words: Vec<String>,
     },
     /// Install a hand
@@ -29,7 +29,7 @@ pub(crate) enum Hand {
         /// The hand's id
         hand: String,
     },
-    /// Activate a hand: create an instance with agents of its own
+    /// Activate a hand: create an instance with its own agents
     Activate {
         /// The hand's id
         hand: String,
@@ -37,7 +37,7 @@ pub(crate) enum Hand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Pause an instance: its agents do nothing by themselves
+    /// Pause an instance: its agents no longer act on their own
     Pause {
         /// The instance's id
         instance: String,

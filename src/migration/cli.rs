@@ -1,4 +1,4 @@
-//! `migrate`: homes of other programs, found, looked at, taken over.
+//! `migrate`: find, inspect and import homes of other programs.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -11,20 +11,20 @@ use crate::kernel::cli::{Error, Run};
 /// Subcommands of `migrate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Migrate {
-    /// Look for homes at their usual places
+    /// Find homes of other programs
     Detect,
-    /// Show what is in a home, and what of it can be taken over
+    /// Show what a home contains and what can be imported
     Scan {
         /// The home directory, on the daemon's machine
         path: String,
     },
-    /// Take over a home; without --apply only say what would be done
-    Run(TakeOver),
+    /// Import a home; without --apply, only show what would change
+    Run(Import),
 }
 
 /// Options of `migrate run`.
 #[derive(Debug, Args)]
-pub(crate) struct TakeOver {
+pub(crate) struct Import {
     /// The home directory, on the daemon's machine
     path: String,
     /// Import agents [default: agents, skills and sessions]

@@ -15,7 +15,7 @@ use crate::kernel::percent::encoded;
 pub(crate) enum Device {
     /// List the paired devices
     List,
-    /// Make a code for a device and print it, also as a QR code
+    /// Create a pairing code and print it, also as a QR code
     Pair(Pair),
     /// Remove a device and revoke its key
     Remove {
@@ -27,16 +27,16 @@ pub(crate) enum Device {
 /// Options of `device pair`.
 #[derive(Debug, Args)]
 pub(crate) struct Pair {
-    /// User whose device it is, by id
+    /// Id of the user who owns the device
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// Role of a device without a user: admin or owner
     #[arg(long, conflicts_with = "user")]
     role: Option<String>,
-    /// The only scopes that it has: read, chat, write, admin [default: read and chat]
+    /// Scope of the device: read, chat, write or admin; can be repeated [default: read and chat]
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Print no QR code
+    /// Do not print a QR code
     #[arg(long)]
     no_qr: bool,
 }

@@ -16,7 +16,7 @@ pub(crate) enum Peers {
     Status,
     /// List the peers whose keys are pinned
     Trusted,
-    /// Forget the pinned key of a peer, so that its next key is pinned
+    /// Delete the pinned key of a peer; its next key is then pinned
     Forget {
         /// Its node id
         node_id: String,

@@ -17,9 +17,9 @@ const PASSWORD_BYTES_MIN: usize = 8;
 pub(crate) enum Key {
     /// List the keys
     List,
-    /// Make a key and print it; it is not shown again
+    /// Create a key and print it; it is not shown again
     Create(CreateKey),
-    /// Revoke a key; what it opened ends
+    /// Revoke a key and close its connections
     Revoke(OfId),
 }
 
@@ -28,16 +28,16 @@ pub(crate) enum Key {
 pub(crate) struct CreateKey {
     /// Name of the key
     name: String,
-    /// User whom it belongs to, by name or id
+    /// User that owns the key, by name or id
     #[arg(long)]
     user: Option<String>,
     /// Role of a key without a user: admin or owner
     #[arg(long, conflicts_with = "user")]
     role: Option<String>,
-    /// The only scopes that it has: read, chat, write, admin
+    /// Scope of the key: read, chat, write or admin; can be repeated [default: all]
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Seconds after which it is refused
+    /// Seconds until it expires
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub(crate) enum User {
 pub(crate) struct CreateUser {
     /// Name of the user
     name: String,
-    /// viewer, user, admin or owner
+    /// Role: viewer, user, admin or owner
     #[arg(long, default_value = "user")]
     role: String,
 }

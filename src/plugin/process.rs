@@ -174,7 +174,7 @@ impl Pool {
             None if first.is_some() => {
                 let answer = live.rest().await?;
                 tracing::info!(
-                    "a hook that should stay answers only at the end of its input; each call starts it anew"
+                    "a hook that should stay answers only at the end of its input; each call starts it again"
                 );
                 self.reads_to_end.store(true, Ordering::Relaxed);
                 Ok(answer)

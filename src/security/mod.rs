@@ -81,7 +81,7 @@ impl Systems {
             SystemStatus::when(
                 "ofp_hmac_auth",
                 peer::holds(),
-                "a node is let in only if it knows the shared secret; its first key is pinned",
+                "only nodes that know the shared secret can connect; the first key of each node is pinned",
             ),
             SystemStatus::when(
                 "wasm_dual_metering",

@@ -167,7 +167,7 @@ impl ExternalAuth {
             reader.problem("providers", text);
         }
         if !self.require_email_verified {
-            let text = "accounts whose mail address nobody has verified can sign in as its user".to_owned();
+            let text = "accounts with an unverified mail address can sign in as the user of that address".to_owned();
             reader.warning("require_email_verified", text);
         }
     }

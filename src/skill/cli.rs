@@ -11,7 +11,7 @@ use crate::kernel::percent::encoded;
 /// Subcommands of `skill`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Skills {
-    /// List skills, and what those that cannot be used here lack
+    /// List skills, and what unusable ones are missing
     List {
         /// Only skills of this category
         #[arg(long)]
@@ -22,7 +22,7 @@ pub(crate) enum Skills {
         /// The skill's name
         name: String,
     },
-    /// Read the folders of skills again
+    /// Reload the skill folders
     Reload,
 }
 

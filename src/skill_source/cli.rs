@@ -35,12 +35,12 @@ impl Run for SkillCommand {
 /// Options of `skill search`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What to look for
+    /// Words to search for
     query: String,
     /// Search ClawHub instead of the registry and skills.sh
     #[arg(long)]
     clawhub: bool,
-    /// Page
+    /// Page number
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Install {
     /// Version, of a skill of a hub [default: the newest]
     #[arg(long)]
     version: Option<String>,
-    /// Do not compare checksums; the scan is made in any case
+    /// Skip the checksum comparison; the security scan always runs
     #[arg(long)]
     no_verify: bool,
 }

@@ -177,7 +177,7 @@ fn the_command_line_lists_channels_and_lets_chats_in() {
     let (_, offered, _) = run(&["channel", "pair", "bot"]);
     assert!(offered.contains("\n\n/start "), "{offered}");
     let (_, let_in, _) = run(&["channel", "pair", "bot", "--chat", "c9"]);
-    assert_eq!(let_in, "c9 of bot is let in\n");
+    assert_eq!(let_in, "c9 of bot is paired\n");
     let (code, pairings, _) = run(&["channel", "pair"]);
     assert!(code == Some(0) && pairings.contains("paired") && pairings.contains("offered"), "{pairings}");
     assert_eq!(run(&["channel", "logs", "nothing"]).0, Some(4), "there is no such channel");

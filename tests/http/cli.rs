@@ -76,7 +76,7 @@ fn agents_are_made_listed_shown_and_killed() {
     let shown = json_of(&daemon.cli(&["agent", "show", "scribe", "--json"]));
     assert_eq!(shown["description"], "Writes");
     assert!(out(&daemon.cli(&["agent", "show", &text(&shown["id"])])).contains("scribe"));
-    out(&daemon.cli(&["agent", "kill", "scribe"]));
+    assert_eq!(out(&daemon.cli(&["agent", "kill", "scribe"])), "deleted scribe\n");
     assert!(!out(&daemon.cli(&["agent", "list"])).contains("scribe"));
     let again = daemon.cli(&["agent", "kill", "scribe"]);
     assert!(again.status.code() == Some(4) && String::from_utf8_lossy(&again.stderr).contains("scribe"));
@@ -253,10 +253,28 @@ fn usual_words_are_commands() {
     assert!(daemon.cli(&["event", "create", "--event-type", "deployed"]).status.success());
     let audit = out(&daemon.cli(&["audit", "recent"]));
     assert!(audit.lines().count() > 1 && !audit.contains("\"actor\""), "{audit}");
+    assert!(out(&daemon.cli(&["audit", "list"])).lines().count() > 1);
+    assert!(daemon.cli(&["budget", "list"]).status.success());
     let usage = out(&daemon.cli(&["usage", "summary"]));
     assert!(usage.contains("today requests"), "{usage}");
     let help = String::from_utf8_lossy(&daemon.cli(&["--help"]).stdout).into_owned();
     assert_eq!(help.matches("\n  workflow ").count(), 1, "{help}");
+}
+
+/// Where the user has no systemd, nothing is left of a service.
+#[test]
+fn a_service_that_cannot_be_installed_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let programs = home.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink("/bin/false", programs.join("systemctl")).unwrap();
+    for (path, why) in [(&*programs, "systemctl --user daemon-reload"), (home.path(), "systemctl was not found")] {
+        let done = command(home.path()).args(["service", "install"]).env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert!(said.contains(why) && said.contains("agentsvc start --detach"), "{said}");
+        assert!(!home.path().join(".config").exists(), "{said}");
+    }
 }
 
 /// On a terminal, `start` says where the daemon is, and leaves its log to the files.

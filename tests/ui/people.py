@@ -206,7 +206,7 @@ def case_budgets(stage):
     stage.expect_refusals(400)
     page.get_by_role("button", name="Budget of ann").click()
     dialog = page.get_by_role("dialog", name="Budget of ann")
-    day, month, hour = (dialog.get_by_label(label) for label in ["Dollars per day", "Dollars per month", "Tokens per hour"])
+    day, month, hour = (dialog.get_by_label(label) for label in ["Daily limit (USD)", "Monthly limit (USD)", "Hourly limit (tokens)"])
     expect(day).to_have_value("4")
     for control, wrong, right in [(day, "-1", "0.5"), (month, "-0.01", "20"), (hour, "1.5", "")]:
         control.fill(wrong)

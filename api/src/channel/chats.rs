@@ -22,15 +22,15 @@ use crate::http::timestamp::Moment;
 pub(crate) const ROUTES: &[Route] = &[
     crud::list::<ConversationItem>("/api/channels/{name}/conversations", "List the conversations of a channel"),
     crud::list::<SendItem>("/api/channels/{name}/sends", "List what a channel has sent, newest first"),
-    crud::list::<PairingItem>("/api/channels/pairings", "List the chats that are let in, and open codes"),
-    Route::post("/api/channels/pairings", "Let a chat in, or make a code for one", |call| Box::pin(pair(call)))
+    crud::list::<PairingItem>("/api/channels/pairings", "List paired chats and open codes"),
+    Route::post("/api/channels/pairings", "Pair a chat, or create a pairing code", |call| Box::pin(pair(call)))
         .body::<PairBody>()
         .replies(&[
-            Reply::json::<Paired>(201, "the chat is let in, or the code that lets one in"),
+            Reply::json::<Paired>(201, "the paired chat, or a new pairing code"),
             Reply::error(404, "there is no such channel"),
             Reply::error(429, "the limit of pairings or of open codes is reached"),
         ]),
-    crud::delete::<PairingItem>("/api/channels/pairings/{id}", "Shut out a chat, or withdraw a code"),
+    crud::delete::<PairingItem>("/api/channels/pairings/{id}", "Unpair a chat, or revoke a code"),
 ];
 
 /// The session of a conversation with an agent.
@@ -59,7 +59,7 @@ shape! {
         last_at: Moment = Moment(its.last_at),
         /// Whether a message of it was let through once.
         is_known: bool = its.is_known,
-        /// Since when its chat is let in; null if it was not paired.
+        /// When its chat was paired; null if it was not paired.
         paired_at: Option<Moment> = view.paired_at.map(Moment),
         /// The agent that the chat chose with `/agent`.
         agent_id: Option<Uuid> = its.agent.map(|agent| agent.0),
@@ -133,11 +133,11 @@ impl Listed for SendItem {
 }
 
 shape! {
-    /// A chat that is let in, or a code that waits for one.
+    /// A paired chat, or an open pairing code.
     struct PairingItem from view: PairingView {
         id: Uuid = view.id.0,
         channel: Box<str> = view.instance,
-        /// `paired`, or `offered` while the code waits. Codes are not shown.
+        /// `paired`, or `offered` while the code is open. Codes are not shown.
         state: &'static str = if view.chat.is_some() { "paired" } else { "offered" },
         /// The chat.
         conversation: Option<Box<str>> = view.chat,
@@ -163,7 +163,7 @@ impl Listed for PairingItem {
     }
 }
 
-/// Which chat is let in.
+/// The chat to pair.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PairBody {
@@ -177,16 +177,16 @@ struct PairBody {
     valid_secs: Option<u32>,
 }
 
-/// A chat is let in, or a code lets one in.
+/// The paired chat, or a new pairing code.
 #[derive(Serialize, JsonSchema)]
 struct Paired {
     id: Uuid,
     channel: String,
-    /// `paired`, or `offered` while the code waits.
+    /// `paired`, or `offered` while the code is open.
     state: &'static str,
-    /// The chat that is let in.
+    /// The paired chat.
     conversation: Option<String>,
-    /// The code, shown this once. The chat that sends `/start <code>` is let in.
+    /// The code, shown only once. To pair a chat, send `/start <code>` from it.
     code: Option<Box<str>>,
     /// When the code expires.
     expires_at: Option<Moment>,

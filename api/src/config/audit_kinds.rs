@@ -3,7 +3,7 @@
 agentsvc_components::audit_kinds! {
     /// A key of the configuration was set over the API.
     CONFIG_SET = "config_set";
-    /// The configuration was read anew and differs.
+    /// The configuration was reloaded and has changed.
     CONFIG_RELOADED = "config_reloaded";
     /// The first configuration was written over the API.
     CONFIG_INITIALIZED = "config_initialized";

@@ -32,9 +32,9 @@ export function budgetCard(name, spent, limit, format, note, reset, style = "car
 export async function editBudget({ title, path, text = "Applies from the next call and overrides the configuration and the manifest.", signal }) {
   const budget = await get(path, { signal });
   const limit = (label, value, hint, step) => field(label, numberInput(value > 0 ? value : "", { min: 0, step, placeholder: "no limit" }), { hint });
-  const day = limit("Dollars per day", budget.daily_limit_usd, `Spent today: ${money(budget.today_spent_usd)}.`, "any");
-  const month = limit("Dollars per month", budget.monthly_limit_usd, `Spent this month: ${money(budget.month_spent_usd)}.`, "any");
-  const hour = limit("Tokens per hour", budget.hourly_token_limit, `Used this hour: ${number(budget.hourly_tokens_used)}.`, 1);
+  const day = limit("Daily limit (USD)", budget.daily_limit_usd, `Spent today: ${money(budget.today_spent_usd)}.`, "any");
+  const month = limit("Monthly limit (USD)", budget.monthly_limit_usd, `Spent this month: ${money(budget.month_spent_usd)}.`, "any");
+  const hour = limit("Hourly limit (tokens)", budget.hourly_token_limit, `Used this hour: ${number(budget.hourly_tokens_used)}.`, 1);
   const made = await ask({
     title, action: "Save", fields: { daily_limit_usd: day, monthly_limit_usd: month, hourly_token_limit: hour },
     body: [h("p", { class: "dim" }, `Leave empty for no limit. ${text}`), day, month, hour],

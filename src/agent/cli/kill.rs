@@ -1,4 +1,4 @@
-//! `agent kill`: removes agents.
+//! `agent kill`: deletes agents.
 
 use clap::Args;
 
@@ -15,7 +15,7 @@ pub(crate) struct Kill {
 }
 
 impl Kill {
-    /// Removes the agents in turn; the first that cannot be removed ends it.
+    /// Deletes the agents in turn; the first that cannot be deleted ends it.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         context.block_on(async {
@@ -25,7 +25,7 @@ impl Kill {
                 if context.json() {
                     output::line(&answer.to_string())?;
                 } else {
-                    output::line(&format!("killed {}", output::clean(agent)))?;
+                    output::line(&format!("deleted {}", output::clean(agent)))?;
                 }
             }
             Ok(())

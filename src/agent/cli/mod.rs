@@ -1,4 +1,4 @@
-//! `agent`: create, list, show and kill agents.
+//! `agent`: create, list, show and delete agents.
 
 mod kill;
 mod list;
@@ -19,7 +19,7 @@ pub(crate) enum Agent {
     List(list::List),
     /// Show one agent
     Show(show::Show),
-    /// Remove agents
+    /// Delete agents
     Kill(kill::Kill),
 }
 

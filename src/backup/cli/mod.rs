@@ -34,7 +34,7 @@ pub(crate) struct Backup {
 /// Subcommands of `backup`.
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a backup, which is the default; without a daemon, of a home that is at rest
+    /// Make a backup (default); without a daemon, of a stopped home
     Create,
     /// List the backups, the newest first
     List,

@@ -1,4 +1,4 @@
-//! `service`: a unit of the user's systemd, which starts the daemon with the machine and after a failure.
+//! `service`: a unit of the user's systemd, which starts the daemon at boot and after a failure.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -30,13 +30,13 @@ pub(crate) struct Service {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Start the daemon now and with the machine, as a service of the user
+    /// Install the daemon as a systemd user service, and start it now and at boot
     Install {
-        /// Print the unit; install nothing
+        /// Print the unit and install nothing
         #[arg(long)]
         print: bool,
     },
-    /// Stop the service and remove it; the home stays
+    /// Stop and remove the service; the home is kept
     Uninstall,
 }
 
@@ -57,6 +57,11 @@ fn install(context: &Context, print: bool) -> Result<(), Error> {
         return output::text(&unit);
     }
     let path = unit_file()?;
+    // Asked before anything is written: without a systemd of the user, nothing is left behind.
+    systemctl(&["daemon-reload"]).map_err(|error| {
+        let instead = "nothing was installed. To run the daemon in the background, use `agentsvc start --detach`";
+        Error::Failed(format!("{error}; {instead}"))
+    })?;
     let directory = path.parent().unwrap_or(&path);
     fs::create_dir_all(directory).map_err(Error::io(format!("cannot make {}", directory.display())))?;
     fs::write(&path, unit).map_err(Error::io(format!("cannot write {}", path.display())))?;
@@ -88,7 +93,7 @@ fn answers(context: &Context) -> bool {
 fn uninstall() -> Result<(), Error> {
     let path = unit_file()?;
     if !path.exists() {
-        return Err(Error::NotFound(format!("there is no service: {} does not exist", path.display())));
+        return Err(Error::NotFound(format!("no service is installed: {} does not exist", path.display())));
     }
     systemctl(&["disable", "--now", UNIT])?;
     fs::remove_file(&path).map_err(Error::io(format!("cannot remove {}", path.display())))?;
@@ -143,9 +148,7 @@ fn systemctl(words: &[&str]) -> Result<(), Error> {
     let asked = Command::new("systemctl").arg("--user").args(words).output();
     let answer = match asked {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(Error::Failed(
-                "this machine has no systemd; start the daemon with `agentsvc start`".to_owned(),
-            ));
+            return Err(Error::Failed("systemctl was not found".to_owned()));
         }
         answer => answer.map_err(Error::io("cannot run systemctl"))?,
     };

@@ -82,19 +82,34 @@ impl Default for Answer {
 impl Answer {
     /// Prints a piece.
     pub(crate) fn add(&mut self, piece: &str) -> Result<(), Error> {
-        if !piece.is_empty() {
-            self.open = !piece.ends_with('\n');
-        }
         match &mut self.style {
-            Some(style) => print(&style.add(&clean(piece))),
-            None => text(piece),
+            Some(style) => {
+                let shown = style.add(&clean(piece));
+                self.show(&shown)
+            }
+            None => {
+                self.goes_on_with(piece);
+                text(piece)
+            }
+        }
+    }
+
+    fn show(&mut self, shown: &str) -> Result<(), Error> {
+        self.goes_on_with(shown);
+        print(shown)
+    }
+
+    fn goes_on_with(&mut self, shown: &str) {
+        if !shown.is_empty() {
+            self.open = !shown.ends_with('\n');
         }
     }
 
     /// Ends the last line if it has not ended.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         if let Some(style) = &mut self.style {
-            print(&style.end())?;
+            let shown = style.end();
+            self.show(&shown)?;
         }
         if std::mem::take(&mut self.open) { print("\n") } else { Ok(()) }
     }

@@ -27,17 +27,25 @@ pub(crate) struct Resource {
     pub(crate) without: &'static [&'static str],
     /// Headings and JSON pointers of a list's columns; empty: the first keys of its items.
     pub(crate) columns: &'static [(&'static str, &'static str)],
+    /// The path that `list` reads, where it is not the resource's own.
+    list: Option<&'static str>,
 }
 
 impl Resource {
     /// Everything at and under `path`.
     pub(crate) const fn at(path: &'static str) -> Self {
-        Self { path, without: &[], columns: &[] }
+        Self { path, without: &[], columns: &[], list: None }
     }
 
     /// Leaves paths out.
     pub(crate) const fn without(mut self, paths: &'static [&'static str]) -> Self {
         self.without = paths;
+        self
+    }
+
+    /// Makes `list` another name of `GET` at this path.
+    pub(crate) const fn listed_at(mut self, path: &'static str) -> Self {
+        self.list = Some(path);
         self
     }
 
@@ -142,7 +150,9 @@ impl Deed {
     /// What the parser is told of it; `beside` has those that are there already.
     fn command(&self, beside: &Command) -> Command {
         let mut command = Command::new(self.name.clone()).about(self.operation.summary);
+        let is_list = self.operation.verb == Verb::Get && self.resource.list == Some(self.operation.path);
         let aliases: &[&'static str] = match self.name.as_str() {
+            _ if is_list => &["list", "ls"],
             "list" => &["ls"],
             "show" => &["get"],
             "create" => &["new"],

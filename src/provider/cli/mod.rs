@@ -1,4 +1,4 @@
-//! `providers`: who answers, whose keys are set, and setting them.
+//! `providers`: list and test providers, and set their keys.
 
 mod key;
 mod list;
@@ -14,15 +14,15 @@ use crate::kernel::percent::encoded;
 /// Subcommands of `providers`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Providers {
-    /// List the providers and whether there is a key for them
+    /// List providers and whether they have a key
     List(list::List),
-    /// Keep a key in the daemon's vault; it is read from standard input
+    /// Store a key in the vault (read from stdin)
     SetKey(key::SetKey),
-    /// Forget the key or the sign-in in the daemon's vault
+    /// Delete the key or the sign-in from the vault
     RemoveKey(key::RemoveKey),
-    /// Ask a provider for next to nothing
+    /// Test a provider's key
     Test(test::Test),
-    /// Sign in at a provider whose keys come from a device flow
+    /// Sign in to a provider that uses a device code
     Login(login::Login),
 }
 

@@ -25,7 +25,7 @@ impl Test {
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let query = self.model.as_deref().map(encoded).map(|model| format!("?model={model}")).unwrap_or_default();
-        let waiting = Waiting::on(format!("asking {}", self.provider));
+        let waiting = Waiting::on(format!("testing {}", self.provider));
         let answer = context.block_on(client.post(&path(&self.provider, &format!("/test{query}")), None))?;
         drop(waiting);
         if context.json() { output::json(&answer) } else { output::line(&said(&answer)) }

@@ -3,11 +3,11 @@
 agentsvc_components::audit_kinds! {
     /// Instances of channels came, changed or went with the configuration.
     CHANNELS_SET = "channels_set";
-    /// A code was made that lets a chat in.
+    /// A pairing code was created.
     CHAT_CODE_MADE = "chat_code_made";
-    /// A chat was let in.
+    /// A chat was paired.
     CHAT_PAIRED = "chat_paired";
-    /// A chat was shut out again, or a code was withdrawn.
+    /// A chat was unpaired, or a pairing code was revoked.
     CHAT_UNPAIRED = "chat_unpaired";
     /// A chat gave a command.
     CHAT_COMMAND = "chat_command";

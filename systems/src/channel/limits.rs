@@ -12,7 +12,7 @@ agentsvc_components::limits! {
     pub const APPROVAL_NOTE_BYTES_MAX: usize = 500;
     /// Bytes of the input of an approval that a chat shows; a longer one is approved on the page.
     pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 1_000;
-    /// Conversations of chats of one instance that were let in once. More: the one in which nothing has happened for longest goes.
+    /// Conversations of one instance with a message that was accepted. More: the one that has been idle for longest is removed.
     pub const CONVERSATIONS_MAX: usize = 10_000;
     /// The same, of strangers. More: likewise.
     pub const STRANGERS_MAX: usize = 1_000;

@@ -46,7 +46,7 @@ agentsvc_components::limits! {
     pub const DELIVERY_DEADLINE_MS: i64 = 24 * 60 * 60 * 1_000;
     /// Milliseconds after which a webhook of which every try has failed is disabled: the last try of a delivery comes as late.
     pub const WEBHOOK_FAILING_MS_MAX: i64 = DELIVERY_DEADLINE_MS - DELIVERY_BACKOFF_MS_MAX;
-    /// Milliseconds between two failed tries after which the time of failing begins anew.
+    /// Milliseconds between two failed tries after which the time of failing starts over.
     pub const WEBHOOK_FAILING_GAP_MS_MAX: i64 = 2 * DELIVERY_BACKOFF_MS_MAX;
     /// Milliseconds that the receiver may take to answer. Longer: the try has failed.
     pub const DELIVERY_TIMEOUT_MS: u32 = 10_000;

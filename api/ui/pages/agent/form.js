@@ -22,7 +22,7 @@ export class SettingsForm {
       name: text("name", { required: true }),
       description: text("description", {}),
       tags: list("tags", "", []),
-      system_prompt: field(LABELS.system_prompt, textBox("", 12, { class: "prompt-text" }), { hint: "Opens every prompt." }),
+      system_prompt: field(LABELS.system_prompt, textBox("", 12, { class: "prompt-text" }), { hint: "Sent at the start of every prompt." }),
       provider: text("provider", { hint: "Leave empty for the default model of the daemon." }),
       model: text("model", { hint: "A model id or an alias." }),
       temperature: number("temperature", "0 to 2. Empty: the provider's default.", { min: 0, max: 2, step: 0.1 }),

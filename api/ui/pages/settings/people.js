@@ -172,9 +172,9 @@ export async function mount(root, ctx) {
   }
 
   async function create() {
-    const name = field("Name", textInput("", { maxlength: "128" }), { hint: "What uses the key, such as monitoring or the laptop of ann." });
+    const name = field("Name", textInput("", { maxlength: "128" }), { hint: "What uses the key, such as monitoring or Ann's laptop." });
     const owned = users.filter((user) => isBelow(user.role)).map((user) => [user.id, `${user.name} (${user.role})`]);
-    const owner = field("Belongs to", choice([["", "No user: an admin"], ...(me().role === "owner" ? [["owner", "No user: an owner"]] : []), ...owned], ""), { hint: "A key of a user may do what the user may do." });
+    const owner = field("Belongs to", choice([["", "No user (admin rights)"], ...(me().role === "owner" ? [["owner", "No user (owner rights)"]] : []), ...owned], ""), { hint: "A user's key has the user's permissions." });
     const boxes = SCOPES.filter(([scope]) => can(scope)).map(([scope, label]) => [scope, h("input", { type: "checkbox", checked: true }), label]);
     const ends = field("Expires", choice(ENDS, ""));
     const made = await ask({

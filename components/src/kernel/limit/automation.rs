@@ -33,7 +33,7 @@ limits! {
     /// Milliseconds that a clock may go back before the world's time follows it. Less: the time stands still
     /// meanwhile.
     pub const CLOCK_JITTER_MS: i64 = 1_000;
-    /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
+    /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count
     /// from it, without the slots that have had their chance to fire. Less: they wait until the clock has caught up.
     pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
     /// The part of all triggers, goals and open tasks, and of the bytes of their texts, that a user with a limited role or a

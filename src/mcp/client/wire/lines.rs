@@ -69,5 +69,5 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Out
             return lost(&error);
         }
     }
-    "nobody needs it".to_owned()
+    "the connection is no longer used".to_owned()
 }

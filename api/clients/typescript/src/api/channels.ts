@@ -166,7 +166,7 @@ export interface ConversationItem {
   is_known: boolean;
   /** When something last happened in it. */
   last_at: string;
-  /** Since when its chat is let in; null if it was not paired. */
+  /** When its chat was paired; null if it was not paired. */
   paired_at: string | null;
   /** Its sessions, the one that was used last at the end. */
   sessions: SessionItem[];
@@ -276,7 +276,7 @@ export interface LogList {
   total: number;
 }
 
-/** Which chat is let in. */
+/** The chat to pair. */
 export interface PairBody {
   /** The channel; required. */
   channel?: string | null;
@@ -288,21 +288,21 @@ export interface PairBody {
   valid_secs?: number | null;
 }
 
-/** A chat is let in, or a code lets one in. */
+/** The paired chat, or a new pairing code. */
 export interface Paired {
   channel: string;
-  /** The code, shown this once. The chat that sends `/start <code>` is let in. */
+  /** The code, shown only once. To pair a chat, send `/start <code>` from it. */
   code: string | null;
-  /** The chat that is let in. */
+  /** The paired chat. */
   conversation: string | null;
   /** When the code expires. */
   expires_at: string | null;
   id: string;
-  /** `paired`, or `offered` while the code waits. */
+  /** `paired`, or `offered` while the code is open. */
   state: string;
 }
 
-/** A chat that is let in, or a code that waits for one. */
+/** A paired chat, or an open pairing code. */
 export interface PairingItem {
   channel: string;
   /** The chat. */
@@ -314,7 +314,7 @@ export interface PairingItem {
   /** Who, for people. */
   name: string | null;
   paired_at: string | null;
-  /** `paired`, or `offered` while the code waits. Codes are not shown. */
+  /** `paired`, or `offered` while the code is open. Codes are not shown. */
   state: string;
 }
 
@@ -552,7 +552,7 @@ export class ChannelsApi {
     return this.calls.json("GET", "/api/channels/bindings", {}, options);
   }
 
-  /** List the chats that are let in, and open codes (`GET /api/channels/pairings`). */
+  /** List paired chats and open codes (`GET /api/channels/pairings`). */
   listPairings(query: PageQuery = {}, options?: Options): Promise<PairingItemList> {
     return this.calls.json("GET", "/api/channels/pairings", { query }, options);
   }
@@ -562,12 +562,12 @@ export class ChannelsApi {
     return this.calls.pages("/api/channels/pairings", "pairings", query, options);
   }
 
-  /** Let a chat in, or make a code for one (`POST /api/channels/pairings`). */
+  /** Pair a chat, or create a pairing code (`POST /api/channels/pairings`). */
   createPairing(body: PairBody = {}, options?: Options): Promise<Paired> {
     return this.calls.json("POST", "/api/channels/pairings", { body }, options);
   }
 
-  /** Shut out a chat, or withdraw a code (`DELETE /api/channels/pairings/{id}`). */
+  /** Unpair a chat, or revoke a code (`DELETE /api/channels/pairings/{id}`). */
   deletePairing(id: string, options?: Options): Promise<null> {
     return this.calls.json("DELETE", `/api/channels/pairings/${encodeURIComponent(id)}`, {}, options);
   }

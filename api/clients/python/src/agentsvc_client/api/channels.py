@@ -176,7 +176,7 @@ class ConversationItem(TypedDict):
     last_at: str
     """When something last happened in it."""
     paired_at: str | None
-    """Since when its chat is let in; null if it was not paired."""
+    """When its chat was paired; null if it was not paired."""
     sessions: List[SessionItem]
     """Its sessions, the one that was used last at the end."""
     thinking: bool
@@ -285,7 +285,7 @@ class LogList(TypedDict):
 
 
 class PairBody(TypedDict):
-    """Which chat is let in."""
+    """The chat to pair."""
 
     channel: NotRequired[str | None]
     """The channel; required."""
@@ -298,22 +298,22 @@ class PairBody(TypedDict):
 
 
 class Paired(TypedDict):
-    """A chat is let in, or a code lets one in."""
+    """The paired chat, or a new pairing code."""
 
     channel: str
     code: str | None
-    """The code, shown this once. The chat that sends `/start <code>` is let in."""
+    """The code, shown only once. To pair a chat, send `/start <code>` from it."""
     conversation: str | None
-    """The chat that is let in."""
+    """The paired chat."""
     expires_at: str | None
     """When the code expires."""
     id: str
     state: str
-    """`paired`, or `offered` while the code waits."""
+    """`paired`, or `offered` while the code is open."""
 
 
 class PairingItem(TypedDict):
-    """A chat that is let in, or a code that waits for one."""
+    """A paired chat, or an open pairing code."""
 
     channel: str
     conversation: str | None
@@ -326,7 +326,7 @@ class PairingItem(TypedDict):
     """Who, for people."""
     paired_at: str | None
     state: str
-    """`paired`, or `offered` while the code waits. Codes are not shown."""
+    """`paired`, or `offered` while the code is open. Codes are not shown."""
 
 
 class PairingItemList(TypedDict):
@@ -571,7 +571,7 @@ class ChannelsApi:
         return self._calls.json("GET", "/api/channels/bindings")
 
     def list_pairings(self, **query: Unpack[PageQuery]) -> PairingItemList:
-        """List the chats that are let in, and open codes (`GET /api/channels/pairings`)."""
+        """List paired chats and open codes (`GET /api/channels/pairings`)."""
         return self._calls.json("GET", "/api/channels/pairings", query=query)
 
     def list_all_pairings(self, **query: Unpack[PageQuery]) -> Iterator[PairingItem]:
@@ -579,11 +579,11 @@ class ChannelsApi:
         return self._calls.pages("/api/channels/pairings", "pairings", query)
 
     def create_pairing(self, **body: Unpack[PairBody]) -> Paired:
-        """Let a chat in, or make a code for one (`POST /api/channels/pairings`)."""
+        """Pair a chat, or create a pairing code (`POST /api/channels/pairings`)."""
         return self._calls.json("POST", "/api/channels/pairings", body=body)
 
     def delete_pairing(self, id: str, /) -> None:
-        """Shut out a chat, or withdraw a code (`DELETE /api/channels/pairings/{id}`)."""
+        """Unpair a chat, or revoke a code (`DELETE /api/channels/pairings/{id}`)."""
         return self._calls.json("DELETE", f"/api/channels/pairings/{quote(id)}")
 
     def list_platforms(self) -> RegistryList:
@@ -668,7 +668,7 @@ class AsyncChannelsApi:
         return await self._calls.json("GET", "/api/channels/bindings")
 
     async def list_pairings(self, **query: Unpack[PageQuery]) -> PairingItemList:
-        """List the chats that are let in, and open codes (`GET /api/channels/pairings`)."""
+        """List paired chats and open codes (`GET /api/channels/pairings`)."""
         return await self._calls.json("GET", "/api/channels/pairings", query=query)
 
     def list_all_pairings(self, **query: Unpack[PageQuery]) -> AsyncIterator[PairingItem]:
@@ -676,11 +676,11 @@ class AsyncChannelsApi:
         return self._calls.pages("/api/channels/pairings", "pairings", query)
 
     async def create_pairing(self, **body: Unpack[PairBody]) -> Paired:
-        """Let a chat in, or make a code for one (`POST /api/channels/pairings`)."""
+        """Pair a chat, or create a pairing code (`POST /api/channels/pairings`)."""
         return await self._calls.json("POST", "/api/channels/pairings", body=body)
 
     async def delete_pairing(self, id: str, /) -> None:
-        """Shut out a chat, or withdraw a code (`DELETE /api/channels/pairings/{id}`)."""
+        """Unpair a chat, or revoke a code (`DELETE /api/channels/pairings/{id}`)."""
         return await self._calls.json("DELETE", f"/api/channels/pairings/{quote(id)}")
 
     async def list_platforms(self) -> RegistryList:

@@ -185,7 +185,11 @@ fn wrong_codes_slow_their_client_down_whatever_it_sends_next() {
     let tries: Vec<_> = (0..20).map(|_| complete(&client, &wrong)).take_while(|reply| reply.status != 429).collect();
     assert!((10..20).contains(&tries.len()), "{}", tries.len());
     tries.iter().for_each(|reply| drop(reply.refused(401)));
-    // The right one is not looked at meanwhile, from whoever is there.
+    // The right one is not looked at meanwhile, from whoever is there; the wait is so long that it comes in time.
+    until("the wait is long", || {
+        let wait = complete(&client, &wrong).header("retry-after")?.parse::<u32>().ok();
+        wait.filter(|secs| *secs >= 3)
+    });
     let right = json!({ "token": made["token"] });
     let slowed = complete(&daemon.client(), &right);
     slowed.refused(429);

@@ -26,7 +26,7 @@ pub(crate) fn person(daemon: &Daemon, name: &str, role: &str) -> (String, Client
     (user, client)
 }
 
-pub(crate) fn manifest(name: &str) -> Value {
+fn manifest(name: &str) -> Value {
     json!({ "manifest_toml": format!("name = \"{name}\"\n[model]\nsystem_prompt = \"x\"\n") })
 }
 

@@ -252,9 +252,13 @@ fn no_hook_peer_or_file_reaches_an_agent_of_a_user() {
     }
     task("shared").expect(200);
 
-    let (told, answer) = peer_wire::told(&daemon, "bobs");
-    assert!(told.iter().any(|name| name == "shared") && told.iter().all(|name| name != "bobs"), "{told:?}");
-    assert_eq!(answer["code"], 404, "{answer}");
+    for name in ["bobs", &*own] {
+        let (told, answer) = peer_wire::told(&daemon, name);
+        assert!(told.iter().any(|name| name == "shared") && told.iter().all(|name| name != "bobs"), "{told:?}");
+        assert!(answer["message"].as_str().is_some_and(|why| why.contains("there is no agent")), "{answer}");
+    }
+    let (_, answer) = peer_wire::told(&daemon, "shared");
+    assert!(answer["text"].is_string(), "{answer}");
 
     gone(&drop_file(&daemon, "one.txt", b"agent:bobs\nhi"));
     let reason = daemon.home().join("inbox/failed");
@@ -275,7 +279,7 @@ fn no_hook_peer_or_file_reaches_an_agent_of_a_user() {
 fn no_user_or_viewer_changes_what_runs_for_all() {
     let daemon = daemon();
     let people = [person(&daemon, "bob", "user").1, person(&daemon, "eve", "viewer").1];
-    let hook = json!({ "name": "h", "url": "https://example.com/h", "events": ["all"] });
+    let hook = json!({ "name": "h", "url": "https://93.184.215.14/h", "events": ["all"], "enabled": false });
     let named = json!({ "name": "x", "slug": "x", "description": "d", "prompt_context": "p", "version": "1" });
     for (path, body) in [
         ("/api/webhooks", &hook),
@@ -303,7 +307,7 @@ fn no_user_or_viewer_changes_what_runs_for_all() {
     }
     for list in ["/api/webhooks", "/api/hands", "/api/plugins", "/api/skills"] {
         let all = daemon.get(list).text();
-        assert!(!all.contains("\"name\":\"x\"") && !all.contains("example.com"), "{list}: {all}");
+        assert!(!all.contains("\"name\":\"x\"") && !all.contains("93.184.215.14"), "{list}: {all}");
         people.iter().for_each(|client| drop(client.get(list).refused(403)));
     }
     // It is the role that was refused.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::media::{answered, config as media_config, wav};
-use crate::people::{manifest, person, things};
+use crate::people::{person, things};
 use crate::sign_in::password::hash;
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
@@ -201,7 +201,8 @@ impl Anns {
         let variants = json!(versions.each_ref().map(|version| json!({ "prompt_version_id": version })));
         let experiment = json!({ "name": "e", "variants": variants });
         let experiment = made(&of_agent("prompts/experiments"), &experiment, "id");
-        server.push(answered(&json!({ "task_id": "t1" })));
+        // Whoever asks the server is told of a task that never ends.
+        server.respond(|_| answered(&json!({ "task_id": "t1", "status": "Processing" })));
         let video = client.post("/api/media/video", &json!({ "prompt": "x", "agent_id": agent })).expect(202);
         let video = text(&video["task_id"]);
         let user = text(&client.get("/api/whoami").expect(200)["user_id"]);

@@ -46,12 +46,12 @@ impl Line {
     /// The path, with `first` for its first parameter; the others are a session or a name.
     fn filled(&self, first: &str, session: &str) -> String {
         let mut first = Some(first);
-        let part = |part| match part {
+        let parts = self.path.split('/').map(|part| match part {
             "{session_id}" if first.is_none() => session,
-            part if str::starts_with(part, "{") => first.take().unwrap_or(NAME),
+            part if part.starts_with('{') => first.take().unwrap_or(NAME),
             part => part,
-        };
-        self.path.split('/').map(part).collect::<Vec<_>>().join("/")
+        });
+        parts.collect::<Vec<_>>().join("/")
     }
 }
 
@@ -81,7 +81,7 @@ fn daemon(more: &str) -> Daemon {
 /// Asks so that the door decides, and hardly anything happens behind it: `HEAD` for `GET`, and a body that is no JSON.
 fn ask(client: &Client, line: &Line) -> Reply {
     let nothing = Uuid::nil().to_string();
-    let method = if line.is_get() { "HEAD" } else { &line.method };
+    let method = if line.is_get() { "HEAD" } else { &*line.method };
     let body = (method != "HEAD").then_some(&b"no JSON"[..]);
     client.send(method, &line.filled(&nothing, &nothing), &[], body)
 }

@@ -21,10 +21,13 @@ use std::time::{Duration, Instant};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
+use support::http::Client;
 use support::model::Model;
 use support::until;
 use tempfile::TempDir;
 
+/// The key in the configuration of a home that had one before there were users.
+const KEY: &str = "old-key-of-the-home-0123456789-0123456789";
 /// What an operator adds to the configuration of such a home.
 const DAMP_IS_FREE: &str = "\n[prices.\"damp/*\"]\ninput_per_m = 0.0\noutput_per_m = 0.0\n";
 /// The address of the model in the configuration of a fixture.
@@ -102,6 +105,17 @@ impl Fixture {
         home
     }
 
+    /// As [`home`](Self::home), with the model of the fixture at `address`, and `more` at the top of the configuration.
+    fn configured(&self, address: &str, more: &str) -> TempDir {
+        let home = self.home();
+        let file = home.path().join("config.toml");
+        let config = fs::read_to_string(&file).expect("a configuration");
+        // Under a limit every model needs a price, which releases before did not ask for.
+        let prices = if config.contains("[providers.damp]") { DAMP_IS_FREE } else { "" };
+        fs::write(&file, more.to_owned() + &config.replace(NOWHERE, address) + prices).expect("it can be written");
+        home
+    }
+
     /// Compares the answers about the home with `expected[when]`.
     #[track_caller]
     fn compare(&self, daemon: &Daemon, when: &str) {
@@ -164,13 +178,7 @@ fn homes_of_all_releases_open_and_go_on() {
     for fixture in fixtures {
         let model = Model::start();
         model.hold();
-        let home = fixture.home();
-        let file = home.path().join("config.toml");
-        let config = fs::read_to_string(&file).expect("a configuration");
-        // Under a limit every model needs a price, which releases before did not ask for.
-        let prices = if config.contains("[providers.damp]") { DAMP_IS_FREE } else { "" };
-        let config = config.replace(NOWHERE, &model.server.base_url()) + prices;
-        fs::write(&file, config).expect("it can be written");
+        let home = fixture.configured(&model.server.base_url(), "");
         fixture.examine(home.path());
 
         let mut daemon = Daemon::on(home);
@@ -205,6 +213,28 @@ fn homes_of_all_releases_open_and_go_on() {
         assert_eq!(after.len(), before.len() + 2);
         daemon.kill();
         fixture.examine(daemon.home());
+    }
+}
+
+#[test]
+fn the_key_of_a_home_from_before_users_is_that_of_its_owner() {
+    for fixture in Fixture::all() {
+        let model = Model::start();
+        let home = fixture.configured(&model.server.base_url(), &format!("api_key = \"{KEY}\"\n"));
+        let mut daemon = Daemon::on(home);
+        for _ in 0..2 {
+            daemon.use_key(KEY);
+            let who = daemon.get("/api/whoami").expect(200);
+            assert_eq!((&who["kind"], &who["role"]), (&json!("owner"), &json!("owner")));
+            assert_eq!(daemon.get("/api/users").expect(200)["users"], json!([]));
+            assert_eq!(daemon.get("/api/keys").expect(200)["keys"], json!([]));
+            let agent = text(&fixture.expected["agent"]);
+            assert_eq!(daemon.detail(&agent)["id"], json!(agent));
+            let nobody = Client::new(daemon.client().addr);
+            nobody.get("/api/whoami").refused(401);
+            nobody.get(&format!("/api/agents/{agent}")).refused(401);
+            daemon.restart();
+        }
     }
 }
 

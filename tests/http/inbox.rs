@@ -17,7 +17,7 @@ fn daemon(model: &Model, more: &str) -> Daemon {
 }
 
 /// A file that was written a minute ago.
-fn drop_file(daemon: &Daemon, name: &str, bytes: &[u8]) -> PathBuf {
+pub(crate) fn drop_file(daemon: &Daemon, name: &str, bytes: &[u8]) -> PathBuf {
     let inbox = daemon.home().join("inbox");
     until("the inbox is there", || inbox.join("failed").is_dir().then_some(()));
     let (part, path) = (inbox.join(format!(".{name}")), inbox.join(name));
@@ -33,7 +33,7 @@ fn drop_file(daemon: &Daemon, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-fn gone(path: &Path) {
+pub(crate) fn gone(path: &Path) {
     until("the file is taken", || fs::symlink_metadata(path).is_err().then_some(()));
 }
 

@@ -177,6 +177,29 @@ fn five_wrong_codes_end_the_open_ones_but_not_their_tokens() {
 }
 
 #[test]
+fn wrong_codes_slow_their_client_down_whatever_it_sends_next() {
+    let daemon = daemon();
+    let made = request(&daemon, &json!({}));
+    let (client, wrong) = (stranger(&daemon), json!({ "pairing_code": "AAAA-AAAA" }));
+    // Each wrong code doubles the wait, so that the next one comes too early soon, however slow this machine is.
+    let tries: Vec<_> = (0..20).map(|_| complete(&client, &wrong)).take_while(|reply| reply.status != 429).collect();
+    assert!((10..20).contains(&tries.len()), "{}", tries.len());
+    tries.iter().for_each(|reply| drop(reply.refused(401)));
+    // The right one is not looked at meanwhile, from whoever is there; the wait is so long that it comes in time.
+    until("the wait is long", || {
+        let wait = complete(&client, &wrong).header("retry-after")?.parse::<u32>().ok();
+        wait.filter(|secs| *secs >= 3)
+    });
+    let right = json!({ "token": made["token"] });
+    let slowed = complete(&daemon.client(), &right);
+    slowed.refused(429);
+    assert!(slowed.text().contains("auth_slowed") && slowed.header("retry-after").is_some(), "{}", slowed.text());
+    assert_eq!(daemon.get("/api/pairing/devices").expect(200)["total"], 0);
+    let paired = until("the wait is over", || Some(complete(&client, &right)).filter(|reply| reply.status != 429));
+    paired.expect(200);
+}
+
+#[test]
 fn codes_and_devices_are_bounded_and_bad_input_uses_no_code() {
     let daemon = daemon_with("max_devices = 1", "", &[]);
     let client = stranger(&daemon);

@@ -145,6 +145,13 @@ impl Raw {
     }
 }
 
+/// The names of the agents that a node tells a peer of, and what the peer is answered that writes to the agent `name`.
+pub(crate) fn told(daemon: &Daemon, name: &str) -> (Vec<String>, Value) {
+    let (mut raw, ack) = Raw::greet(daemon, &hello("n", &nonce(), SECRET));
+    let names = ack["agents"].as_array().unwrap().iter().map(|agent| text(&agent["name"])).collect();
+    (names, raw.say(name, "hi"))
+}
+
 /// The code of a refused handshake.
 fn refused(daemon: &Daemon, hello: &Value) -> Value {
     let (mut raw, answer) = Raw::greet(daemon, hello);

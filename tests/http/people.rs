@@ -289,7 +289,7 @@ fn an_agent_of_a_user_uses_nothing_that_is_shared() {
 }
 
 /// A thing of each kind that belongs to `agent`: the path of its list, its own path, and a change of it.
-fn things(client: &Client, agent: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn things(client: &Client, agent: &str) -> Vec<(&'static str, String)> {
     let made = |path: &str, body: &Value, key: &str| text(&client.post(path, body).expect(201)[key]);
     let schedule = json!({ "cron": "@daily", "agent_id": agent, "prompt": "hi" });
     let job = json!({ "name": "n", "schedule": "@daily", "agent_id": agent, "prompt": "hi" });

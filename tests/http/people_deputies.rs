@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::inbox::{drop_file, gone};
+use crate::peer_wire::{self, network};
 use crate::people::{daemon, person};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
@@ -217,4 +219,97 @@ fn what_an_admin_changes_is_on_the_trail_under_their_key() {
     for (at, entry) in entries.iter().enumerate().filter(|(at, _)| *at < made_at) {
         assert_ne!(entry["actor"], "api", "{at}: {entry}");
     }
+}
+
+/// What comes from outside names agents of the installation alone, whatever is offered.
+#[test]
+fn no_hook_peer_or_file_reaches_an_agent_of_a_user() {
+    let (key, token) = ("the-key-of-the-configuration-0123456789", "a-token-of-hooks-with-32-bytes-or-more");
+    let config = format!(
+        "api_key = \"{key}\"\n{}[a2a]\nenabled = true\nagents = [\"*\", \"bobs\"]\n[webhook_triggers]\nenabled = true\n\
+         token_env = \"HOOK_TOKEN\"\n[inbox]\nenabled = true\npoll_interval_secs = 1\n",
+        network("agents = [\"*\", \"bobs\"]")
+    );
+    let mut daemon = Daemon::with_env(&config, &[("HOOK_TOKEN", token)]);
+    daemon.use_key(key);
+    let (_, bob) = person(&daemon, "bob", "user");
+    let (own, shared) = (agent(&bob, "bobs"), daemon.agent("shared"));
+    let hook = |name: &str| daemon.keyed(token).post("/api/hooks/agent", &json!({ "message": "hi", "agent": name }));
+    hook("bobs").refused_field(404, "agent");
+    hook("shared").expect(200);
+
+    let guest = Client { key: None, ..daemon.client() };
+    for path in ["/.well-known/agent-card.json", "/a2a/agents"] {
+        let card = guest.get(path).expect(200).to_string();
+        assert!(card.contains("shared") && !card.contains("bobs") && !card.contains(&own), "{path}: {card}");
+    }
+    let task = |agent: &str| {
+        let said = json!({ "role": "user", "parts": [{ "text": "hi" }] });
+        guest.post("/a2a/tasks/send", &json!({ "agent_id": agent, "message": said }))
+    };
+    for name in ["bobs", &*own] {
+        task(name).refused_field(404, "agent_id");
+    }
+    task("shared").expect(200);
+
+    for name in ["bobs", &*own] {
+        let (told, answer) = peer_wire::told(&daemon, name);
+        assert!(told.iter().any(|name| name == "shared") && told.iter().all(|name| name != "bobs"), "{told:?}");
+        assert!(answer["message"].as_str().is_some_and(|why| why.contains("there is no agent")), "{answer}");
+    }
+    let (_, answer) = peer_wire::told(&daemon, "shared");
+    assert!(answer["text"].is_string(), "{answer}");
+
+    gone(&drop_file(&daemon, "one.txt", b"agent:bobs\nhi"));
+    let reason = daemon.home().join("inbox/failed");
+    let reason = until("why it was not told is there", || {
+        let files = std::fs::read_dir(&reason).ok()?.flatten().map(|file| file.path());
+        let path = files.into_iter().find(|path| path.extension().is_some_and(|it| it == "reason"))?;
+        std::fs::read_to_string(path).ok().filter(|reason| !reason.is_empty())
+    });
+    assert!(reason.contains("no agent \"bobs\""), "{reason}");
+    let before = messages(&daemon, &shared);
+    gone(&drop_file(&daemon, "two.txt", b"agent:shared\nhi"));
+    until("the agent of all is told", || (messages(&daemon, &shared) > before).then_some(()));
+    assert_eq!(messages(&daemon, &own), 0);
+}
+
+/// Webhooks send what happens to all agents out, and hands, plugins and skills run for all.
+#[test]
+fn no_user_or_viewer_changes_what_runs_for_all() {
+    let daemon = daemon();
+    let people = [person(&daemon, "bob", "user").1, person(&daemon, "eve", "viewer").1];
+    let hook = json!({ "name": "h", "url": "https://93.184.215.14/h", "events": ["all"], "enabled": false });
+    let named = json!({ "name": "x", "slug": "x", "description": "d", "prompt_context": "p", "version": "1" });
+    for (path, body) in [
+        ("/api/webhooks", &hook),
+        ("/api/webhooks/events", &hook),
+        ("/api/hands/install", &named),
+        ("/api/hands/reload", &named),
+        ("/api/hands/x/activate", &named),
+        ("/api/hands/x/install-deps", &named),
+        ("/api/plugins/install", &named),
+        ("/api/plugins/uninstall", &named),
+        ("/api/plugins/scaffold", &named),
+        ("/api/plugins/x/enable", &named),
+        ("/api/plugins/x/test-hook", &named),
+        ("/api/skills/install", &named),
+        ("/api/skills/uninstall", &named),
+        ("/api/skills/create", &named),
+        ("/api/skills/reload", &named),
+        ("/api/skills/x/evolve/update", &named),
+        ("/api/clawhub/install", &named),
+        ("/api/extensions/install", &named),
+    ] {
+        for client in &people {
+            client.post(path, body).refused(403);
+        }
+    }
+    for list in ["/api/webhooks", "/api/hands", "/api/plugins", "/api/skills"] {
+        let all = daemon.get(list).text();
+        assert!(!all.contains("\"name\":\"x\"") && !all.contains("93.184.215.14"), "{list}: {all}");
+        people.iter().for_each(|client| drop(client.get(list).refused(403)));
+    }
+    // It is the role that was refused.
+    daemon.post("/api/webhooks/events", &hook).expect(201);
 }

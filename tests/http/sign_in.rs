@@ -2,7 +2,7 @@
 
 mod browser;
 mod misbehaving;
-mod password;
+pub(crate) mod password;
 mod provider;
 mod real;
 

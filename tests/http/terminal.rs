@@ -1,6 +1,8 @@
 //! Terminals: a shell over a WebSocket, in its sandbox, for administrators alone (spec 3, Remaining routes).
 
 use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -266,6 +268,50 @@ fn an_origin_that_may_call_the_api_may_open_no_terminal_unless_it_is_listed() {
     assert_eq!(refused(&config(""), "/api/terminal/ws", &origin), 403);
     let daemon = config("allowed_origins = [\"https://chat.example\"]\n");
     Socket::ask(&daemon, "/api/terminal/ws", &origin).expect("it is listed");
+}
+
+/// An address of this machine that others would reach it at. Nothing is sent: the system is asked for its way.
+fn address_for_others() -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9))?;
+    let address = socket.local_addr()?.ip();
+    if address.is_loopback() { Err(io::Error::other("it is that of the loopback")) } else { Ok(address) }
+}
+
+#[test]
+fn clients_of_other_machines_open_terminals_only_where_that_is_allowed() {
+    let address = match address_for_others() {
+        Ok(address) => address,
+        Err(why) => return eprintln!("SKIPPED: this machine has no address for others: {why}"),
+    };
+    let start = |more: &str| {
+        let home = tempfile::tempdir().unwrap();
+        let config = format!(
+            "api_listen = \"0.0.0.0:0\"\napi_key = \"{KEY}\"\n[terminal]\nenabled = true\nshell = \"sh\"\n{more}"
+        );
+        fs::write(home.path().join("config.toml"), config).unwrap();
+        let daemon = Daemon::on(home);
+        let at = |ip| Client { addr: SocketAddr::new(ip, daemon.client().addr.port()), ..daemon.keyed(KEY) };
+        let (here, there) = (at(Ipv4Addr::LOCALHOST.into()), at(address));
+        (daemon, here, there)
+    };
+    let (_daemon, here, there) = start("");
+    assert_eq!(refused(&there, "/api/terminal/ws", &[]), 403);
+    let reply = there.get("/api/terminal/ws");
+    reply.refused(403);
+    assert!(reply.text().contains("terminal_remote"), "{}", reply.text());
+    let health = |client: &Client| {
+        let health = client.get("/api/terminal/health").expect(200);
+        [&health["ok"], &health["allow_remote"], &health["sessions"]].map(Value::clone)
+    };
+    assert_eq!(health(&there), [json!(false), json!(false), json!(0)]);
+    let _terminal = Terminal::open(&here, "");
+    assert_eq!(health(&here), [json!(true), json!(false), json!(1)]);
+    let (_daemon, _, there) = start("allow_remote = true\n");
+    let mut terminal = Terminal::open(&there, "");
+    terminal.input("echo from$((6*7))there\r");
+    terminal.until("from42there\r\n");
+    assert_eq!(health(&there), [json!(true), json!(true), json!(1)]);
 }
 
 #[test]

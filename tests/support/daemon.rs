@@ -63,9 +63,7 @@ impl Daemon {
         let environment: Vec<_> = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let child = spawn(home.path(), &environment, &launcher).expect("the binary starts");
         let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let key =
-            config.lines().find_map(|line| Some(line.strip_prefix("api_key = \"")?.split('"').next()?.to_owned()));
-        let mut daemon = Self { child, client, home, environment, launcher, key };
+        let mut daemon = Self { child, client, home, environment, launcher, key: key_in(config) };
         daemon.wait_ready();
         daemon
     }
@@ -75,7 +73,8 @@ impl Daemon {
     pub(crate) fn on(home: TempDir) -> Self {
         let child = spawn(home.path(), &[], &[]).expect("the binary starts");
         let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let mut daemon = Self { child, client, home, environment: Vec::new(), launcher: Vec::new(), key: None };
+        let key = key_in(&fs::read_to_string(home.path().join("config.toml")).unwrap_or_default());
+        let mut daemon = Self { child, client, home, environment: Vec::new(), launcher: Vec::new(), key };
         daemon.wait_ready();
         daemon
     }
@@ -234,6 +233,11 @@ impl Client {
         let messages = trail["messages"].as_array().expect("messages").iter().map(said);
         messages.filter(|(role, text)| role != "Tool" && !text.is_empty()).collect()
     }
+}
+
+/// The key that a configuration sets.
+fn key_in(config: &str) -> Option<String> {
+    config.lines().find_map(|line| Some(line.strip_prefix("api_key = \"")?.split('"').next()?.to_owned()))
 }
 
 /// A JSON string's text; panics on anything else.

@@ -1,7 +1,5 @@
 //! Backups of the whole world and its files, and their way back (spec 2, Backup and restore).
 
-use agentsvc_components::kernel::scope::Role;
-
 use crate::http::blocking::spawn_blocking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,10 +29,14 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/backups/status", "Get the backup status", |call| Box::pin(status(call))).replies(&[
         Reply::json::<BackupStatus>(200, "the progress of the running operation and the last scheduled backup"),
     ]),
-    Route::get("/api/backups/{filename}", "Download a backup", |call| Box::pin(get(call))).cost(COST).replies(&[
-        Reply::plain(200, "the archive", "application/zstd"),
-        Reply::error(403, "only owners download backups"),
-    ]),
+    // The configuration in it has the API key, with which one is the owner.
+    Route::get("/api/backups/{filename}", "Download a backup", |call| Box::pin(get(call)))
+        .owners_only()
+        .cost(COST)
+        .replies(&[
+            Reply::plain(200, "the archive", "application/zstd"),
+            Reply::error(403, "only owners download backups"),
+        ]),
     Route::delete("/api/backups/{filename}", "Delete a backup", |call| Box::pin(delete(call)))
         .replies(&[Reply::json::<BackupDeleted>(200, "deleted"), BUSY]),
     Route::post("/api/restore", "Restore a backup", |call| Box::pin(restore(call)))
@@ -112,10 +114,6 @@ async fn status(call: Call) -> Result<Response, Error> {
 }
 
 async fn get(call: Call) -> Result<Response, Error> {
-    // The configuration in it has the API key, with which one is the owner.
-    if call.principal.role() != Some(Role::Owner) {
-        return Err(Error::forbidden("a backup holds the API key of the configuration; only owners download it"));
-    }
     let actor = call.actor();
     let filename = call.param("filename")?.into_owned();
     let name = filename.clone();

@@ -85,7 +85,7 @@ where
     let mut response = match admitted {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans, is_keyed)) => {
-            let principal = seen.principal();
+            let principal = seen.principal().on(route);
             let key_changed = seen.grant.as_ref().map_or(&policy.key_changed, |grant| &grant.ended);
             let actor = principal.actor();
             let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed, principal), &own);
@@ -181,10 +181,11 @@ fn admit<'t>(
         Found::Route(route, _, spans) => {
             let allowed = policy.check_auth(parts, route.auth, peer, seen.shown);
             allowed.inspect_err(|_| api.note_unauthorized(peer, route.path))?;
-            let is_keyed = policy.is_keyed(parts, route.auth, seen);
+            let principal = seen.principal().on(route);
+            let is_keyed = policy.is_keyed(parts, route.auth, seen) && principal.role().is_some();
             if is_keyed {
                 client.show_key();
-                principal::check(&seen.principal(), route)?;
+                principal::check(&principal, route)?;
             }
             if let Some(grant) = &seen.grant {
                 api.access.keys.used(grant, limit::KEY_USE_STORED_MS);

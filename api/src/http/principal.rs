@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use tokio::sync::{mpsc, watch};
 
 use crate::http::error::Error;
-use crate::http::route::{Reach, Route};
+use crate::http::route::{Auth, Reach, Route};
 use crate::http::shutdown::Shutdown;
 use crate::http::timestamp;
 
@@ -169,6 +169,13 @@ impl Principal {
         }
     }
 
+    /// Who it is for `route`: where no key is needed, one that may not use the route counts for nothing.
+    #[must_use]
+    pub(crate) fn on(self, route: &Route) -> Self {
+        let is_refused = route.auth == Auth::Optional && check(&self, route).is_err();
+        if is_refused { Self::Anyone } else { self }
+    }
+
     /// Who sends its commands.
     #[must_use]
     pub fn actor(&self) -> Actor {
@@ -199,6 +206,7 @@ pub fn decide(role: Role, scopes: &[Scope], route: &Route) -> Verdict {
         return Verdict::Refused;
     }
     match route.reach() {
+        _ if route.owners_only && role != Role::Owner => Verdict::Refused,
         _ if !role.is_limited() => Verdict::All,
         Reach::Shared => Verdict::All,
         Reach::Agent | Reach::Filtered => Verdict::Own,
@@ -216,7 +224,9 @@ pub(crate) fn check(principal: &Principal, route: &Route) -> Result<(), Error> {
         return Ok(());
     }
     let scope = route.scope();
-    let text = if grant.has(scope) {
+    let text = if grant.has(scope) && route.owners_only {
+        "only owners may use this route".to_owned()
+    } else if grant.has(scope) {
         format!("the role {} may not use this route: it is about what belongs to others too", grant.role.as_str())
     } else {
         format!("this key may not use this route, which needs the scope {}", scope.as_str())

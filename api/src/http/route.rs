@@ -60,8 +60,8 @@ pub enum Auth {
     Public,
     /// Whoever sends `Authorization: Bearer <api_key>`.
     Bearer,
-    /// Anyone; whoever sends an `Authorization` header must send the right one, and may do more
-    /// ([`Call::is_keyed`](crate::http::call::Call)).
+    /// Anyone; whoever sends an `Authorization` header must send a right one, and may do more
+    /// ([`Call::is_keyed`](crate::http::call::Call)) unless the role or the scopes of the key refuse it.
     Optional,
     /// As [`Bearer`](Self::Bearer) for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
     /// `bearer, <api_key>` or in the query as `token`. The origin rules are those of WebSockets.
@@ -167,6 +167,8 @@ pub struct Route {
     pub reach: Option<Reach>,
     /// What its domain says of it.
     pub guard: Guard,
+    /// Only owners may call it, not admins either.
+    pub owners_only: bool,
     /// What a call costs the client's rate budget, in units (decisions, Process).
     pub cost: u32,
     /// Bytes of the largest body; larger ones get 413.
@@ -205,6 +207,7 @@ impl Route {
             scope: None,
             reach: None,
             guard: Guard::Usual,
+            owners_only: false,
             cost,
             body_max: limit::BODY_BYTES_MAX,
             streamed: None,
@@ -260,6 +263,12 @@ impl Route {
     #[must_use]
     pub const fn reaching(self, reach: Reach) -> Self {
         Self { reach: Some(reach), ..self }
+    }
+
+    /// Is for owners alone: with what it shows or does, one could become an owner.
+    #[must_use]
+    pub const fn owners_only(self) -> Self {
+        Self { owners_only: true, ..self }
     }
 
     /// The scope that it needs.

@@ -10,7 +10,7 @@ use super::provider::KEY;
 use crate::support::daemon::{Daemon, text};
 
 /// The hash of a password, as the command line makes it.
-fn hash(password: &str) -> String {
+pub(crate) fn hash(password: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_agentsvc"));
     command.args(["user", "hash-password"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");

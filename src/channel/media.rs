@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
-use agentsvc_api::upload::files::{Files, Upload};
+use agentsvc_api::upload::files::{Files, Scan, Scanned, Upload};
 use agentsvc_components::channel::ChatMessageId;
 use agentsvc_components::kernel::taint::InjectionFound;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, Refusal};
 use agentsvc_systems::channel::limits::CHAT_BLOCKS_MAX;
 use agentsvc_systems::channel::{AttachFiles, ChatMessageView};
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::kernel::entities::Get;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -165,18 +165,18 @@ async fn kept(registry: &Registry, agent: AgentId, what: &'static str, file: Fil
     let kept = tokio::task::spawn_blocking(move || {
         let name = file_name(&file.name, injection);
         let upload = files.store(agent, &name, &file.content_type, &file.bytes)?;
-        let block = match Handle::current().block_on(files.attachment(agent, upload.id)) {
-            Ok(Some(block)) => block,
-            Ok(None) => Block::Text { text: line(what, &upload) },
+        let scan = Scan { policy: injection, source: "a file of a chat" };
+        let Scanned { block, found } = match Handle::current().block_on(files.attachment(agent, upload.id, scan)) {
+            Ok(Some(read)) => read,
+            Ok(None) => scan.block(Block::Text { text: line(what, &upload) }),
             Err(error) => {
                 files.remove_upload(upload.id)?;
                 return Err(error);
             }
         };
-        let Block::Text { text } = block else {
+        let Block::Text { mut text } = block else {
             return Ok(Kept { block, upload: Some(upload.id), found: None });
         };
-        let Shielded { mut text, found } = shield(injection, "a file of a chat", text);
         let is_withheld = found.as_ref().is_some_and(|found| found.withheld);
         if is_withheld {
             files.remove_upload(upload.id)?;

@@ -22,9 +22,8 @@ use std::sync::Arc;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
+use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Scan, Scanned, Upload, Written};
 use agentsvc_api::world::installation::FileWarnings;
-use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 use attach::Reader;
 use futures_util::future::BoxFuture;
@@ -140,9 +139,14 @@ impl Files for LocalFiles {
         self.uploads.remove(file)
     }
 
-    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+    fn attachment(
+        &self,
+        agent: AgentId,
+        file: FileId,
+        scan: Scan,
+    ) -> BoxFuture<'static, Result<Option<Scanned>, FilesError>> {
         let (uploads, reader) = (self.uploads.clone(), self.reader.clone());
-        Box::pin(async move { reader.block(&uploads, agent, file).await })
+        Box::pin(async move { reader.block(&uploads, agent, file, scan).await })
     }
 
     fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {

@@ -12,6 +12,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
+use agentsvc_api::http::principal;
 use agentsvc_api::upload::files::{Scan, Scanned, Upload};
 use agentsvc_components::kernel::limit::{
     ATTACHING_MAX, ATTACHING_OF_ONE_MAX, ATTACHING_WAIT_SECS_MAX, ATTACHMENT_CHARS_MAX,
@@ -23,7 +24,6 @@ use uuid::Uuid;
 use super::kind;
 use super::kind::Class;
 use super::pdf::{PdfReader, PdfText};
-use super::slots::user_or_key;
 use super::uploads::{Uploads, failed};
 use crate::kernel::places::{Place, Places};
 
@@ -58,7 +58,7 @@ impl Reader {
         id: FileId,
         scan: Scan,
     ) -> Result<Option<Scanned>, FilesError> {
-        let whom = user_or_key().unwrap_or(agent.0);
+        let whom = principal::actor().user_or_key().unwrap_or(agent.0);
         let (place, uploads) = (place(&self.places, whom).await?, uploads.clone());
         let opened = tokio::task::spawn_blocking(move || {
             let _place = place;
@@ -176,7 +176,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::super::config::Uploads as Settings;
-    use super::super::share::Holder;
+    use super::super::share::UploadShare;
     use super::*;
     use crate::kernel::retention::RetentionClock;
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn put(uploads: &Uploads, agent: AgentId, name: &str, content: &[u8]) -> FileId {
-        let mut incoming = Box::new(uploads.begin((agent, Holder::alone(agent)), name, "").unwrap());
+        let mut incoming = Box::new(uploads.begin((agent, UploadShare::alone(agent)), name, "").unwrap());
         incoming.write(content).unwrap();
         incoming.finish().unwrap().id
     }

@@ -27,7 +27,7 @@ use agentsvc_api::world::installation::FileWarnings;
 use agentsvc_components::{AgentId, FileId};
 use attach::Reader;
 use futures_util::future::BoxFuture;
-use share::Holder;
+use share::UploadShare;
 use sweeper::Sweeper;
 use uploads::Uploads;
 
@@ -123,7 +123,7 @@ impl Files for LocalFiles {
         filename: &str,
         content_type: &str,
     ) -> Result<Box<dyn FileWriter<Upload>>, FilesError> {
-        let holder = Holder::now(&self.world, agent)?;
+        let holder = UploadShare::now(&self.world, agent)?;
         Ok(Box::new(self.uploads.begin((agent, holder), filename, content_type)?))
     }
 

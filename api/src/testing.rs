@@ -32,7 +32,7 @@ use crate::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use crate::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use crate::session::content::{Content, MessageRange, MessageRow};
 use crate::turn::store::TraceStore;
-use crate::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
+use crate::upload::files::{Files, Listing, OpenFile, Owner, Scan, Scanned, Upload, Written};
 use crate::usage::store::{UsageRange, UsageRow, UsageStore};
 
 /// Where test requests come from.
@@ -105,10 +105,13 @@ impl UsageStore for NoContent {
     }
 }
 
-/// A home without files.
-pub(crate) struct NoFiles;
+/// A home without files, or where every upload holds the same text.
+#[derive(Default)]
+pub(crate) struct TestFiles {
+    pub(crate) text: Option<String>,
+}
 
-impl Files for NoFiles {
+impl Files for TestFiles {
     fn bytes_max(&self) -> u64 {
         1_000
     }
@@ -129,8 +132,17 @@ impl Files for NoFiles {
         Ok(())
     }
 
-    fn attachment(&self, _: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
-        Box::pin(ready(Err(self.upload(file).err().unwrap_or(FilesError::Failed))))
+    fn attachment(
+        &self,
+        _: AgentId,
+        file: FileId,
+        scan: Scan,
+    ) -> BoxFuture<'static, Result<Option<Scanned>, FilesError>> {
+        let read = match self.text.clone() {
+            Some(text) => Ok(Some(scan.block(Block::Text { text }))),
+            None => Err(self.upload(file).err().unwrap_or(FilesError::Failed)),
+        };
+        Box::pin(ready(read))
     }
 
     fn list(&self, _: &Owner) -> Result<Listing, FilesError> {
@@ -164,7 +176,7 @@ pub(crate) fn loading(settings: ApiSettings) -> (Arc<Api>, Intake) {
     api.services.provide::<dyn MemoryStore>(Arc::new(NoContent));
     api.services.provide::<dyn KnowledgeStore>(Arc::new(NoContent));
     api.services.provide::<dyn UsageStore>(Arc::new(NoContent));
-    api.services.provide::<dyn Files>(Arc::new(NoFiles));
+    api.services.provide::<dyn Files>(Arc::new(TestFiles::default()));
     (api, intake)
 }
 

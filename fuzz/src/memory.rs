@@ -13,7 +13,7 @@ use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_api::turn::store::TraceStore;
-use agentsvc_api::upload::files::{Entry, EntryKind, Files, Listing, OpenFile, Owner, Upload, Written};
+use agentsvc_api::upload::files::{Entry, EntryKind, Files, Listing, OpenFile, Owner, Scan, Scanned, Upload, Written};
 use agentsvc_api::usage::store::{UsageRange, UsageRow, UsageStore};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::{Op, Space};
@@ -280,13 +280,18 @@ impl Files for MemoryFiles {
         Ok(())
     }
 
-    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+    fn attachment(
+        &self,
+        agent: AgentId,
+        file: FileId,
+        scan: Scan,
+    ) -> BoxFuture<'static, Result<Option<Scanned>, FilesError>> {
         let own = self.upload(file).and_then(|upload| {
             let missing = || FilesError::NotFound(format!("upload not found: {file}"));
             (upload.agent == agent).then_some(upload).ok_or_else(missing)
         });
         let block = own.map(|Upload { content_type, filename, .. }| {
-            content_type.starts_with("text/").then_some(Block::Text { text: filename })
+            content_type.starts_with("text/").then(|| scan.block(Block::Text { text: filename }))
         });
         Box::pin(ready(block))
     }

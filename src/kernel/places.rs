@@ -5,10 +5,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentsvc_components::kernel::holder::Holder;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 /// The places. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -49,6 +51,11 @@ impl<K: Copy + Eq + Hash> Places<K> {
         let own = share.acquire_owned().await.ok()?;
         place.permits = Some((own, Arc::clone(&self.0.all).acquire_owned().await.ok()?));
         Some(place)
+    }
+
+    /// Waits for a place of one's share, at most for `time`; `None` when it is over.
+    pub async fn place_within(&self, holder: K, time: Duration) -> Option<Place<K>> {
+        timeout(time, self.place(holder)).await.ok().flatten()
     }
 
     /// Places that are free.

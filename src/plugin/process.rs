@@ -111,7 +111,7 @@ impl Pool {
     /// Waits for a place as long as a run may take: those of others come in turn, however many of these wait.
     async fn place(&self, holder: Option<Holder>, timeout_secs: u64) -> Result<Place<Option<Holder>>, Fault> {
         let wait = Duration::from_secs(timeout_secs);
-        timeout(wait, self.places.place(holder)).await.ok().flatten().ok_or(Fault::Busy)
+        self.places.place_within(holder, wait).await.ok_or(Fault::Busy)
     }
 
     /// Starts a process that stays, so that the next call finds it.

@@ -22,13 +22,12 @@ use std::sync::Arc;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
+use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Scan, Scanned, Upload, Written};
 use agentsvc_api::world::installation::FileWarnings;
-use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 use attach::Reader;
 use futures_util::future::BoxFuture;
-use share::Holder;
+use share::UploadShare;
 use sweeper::Sweeper;
 use uploads::Uploads;
 
@@ -124,7 +123,7 @@ impl Files for LocalFiles {
         filename: &str,
         content_type: &str,
     ) -> Result<Box<dyn FileWriter<Upload>>, FilesError> {
-        let holder = Holder::now(&self.world, agent)?;
+        let holder = UploadShare::now(&self.world, agent)?;
         Ok(Box::new(self.uploads.begin((agent, holder), filename, content_type)?))
     }
 
@@ -140,9 +139,14 @@ impl Files for LocalFiles {
         self.uploads.remove(file)
     }
 
-    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>> {
+    fn attachment(
+        &self,
+        agent: AgentId,
+        file: FileId,
+        scan: Scan,
+    ) -> BoxFuture<'static, Result<Option<Scanned>, FilesError>> {
         let (uploads, reader) = (self.uploads.clone(), self.reader.clone());
-        Box::pin(async move { reader.block(&uploads, agent, file).await })
+        Box::pin(async move { reader.block(&uploads, agent, file, scan).await })
     }
 
     fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {

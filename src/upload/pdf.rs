@@ -11,9 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use agentsvc_api::http::files::FilesError;
 use agentsvc_components::kernel::limit::{ATTACHMENT_CHARS_MAX, PDF_SECS_MAX, PDFS_READ_MAX};
 use uuid::Uuid;
 
+use super::attach::place;
 use crate::kernel::places::Places;
 
 /// The subcommand that reads.
@@ -44,21 +46,27 @@ impl Default for PdfReader {
 }
 
 impl PdfReader {
-    /// The text of the PDF in `file` for `whom`, who leaves places to others. Comes when the process ends, or its time does.
-    pub(super) async fn read(&self, whom: Uuid, file: File) -> PdfText {
-        let place = self.places.place(whom).await;
-        // The place is taken until the process has ended, also when nobody waits for it any more.
+    /// What `work` makes of the text of the PDF in `file`, for `whom`, who leaves places to others. Comes when the process ends, or
+    /// its time does.
+    ///
+    /// # Errors
+    /// [`FilesError::Busy`] when there is no place for too long.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        whom: Uuid,
+        file: File,
+        work: impl FnOnce(PdfText) -> T + Send + 'static,
+    ) -> Result<T, FilesError> {
+        let place = place(&self.places, whom).await?;
+        // The place is taken until the process has ended and the work is done, also when nobody waits for it any more.
         let read = tokio::task::spawn_blocking(move || {
             let _place = place;
-            start(file).map(gather)
+            work(start(file).map(gather).unwrap_or_else(|error| {
+                tracing::error!(%error, "the PDF reader process could not be started");
+                PdfText { text: String::new(), whole: false }
+            }))
         });
-        let error = match read.await {
-            Ok(Ok(text)) => return text,
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        tracing::error!(error, "the PDF reader process could not be started");
-        PdfText { text: String::new(), whole: false }
+        read.await.map_err(|_| FilesError::Failed)
     }
 }
 

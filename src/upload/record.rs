@@ -11,7 +11,7 @@ use agentsvc_systems::kernel::record::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::share::Holder;
+use super::share::UploadShare;
 use super::uploads::failed;
 use crate::kernel::disk;
 
@@ -26,7 +26,7 @@ pub(super) struct Record {
     pub(super) agent: AgentId,
     /// Whose share it takes; of earlier releases, that of its agent.
     #[serde(default)]
-    pub(super) holder: Option<Holder>,
+    pub(super) holder: Option<UploadShare>,
     pub(super) filename: String,
     pub(super) content_type: String,
     pub(super) size: u64,
@@ -41,8 +41,8 @@ impl Record {
     }
 
     /// Whose share it takes.
-    pub(super) fn holder(&self) -> Holder {
-        self.holder.unwrap_or(Holder::alone(self.agent))
+    pub(super) fn holder(&self) -> UploadShare {
+        self.holder.unwrap_or(UploadShare::alone(self.agent))
     }
 }
 

@@ -16,7 +16,7 @@ use super::config::Uploads as Settings;
 
 /// Whose share an upload takes. It is stored with it: who owns the agent later changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct UploadShare {
     /// The agent at the top of the family.
     pub(super) family: AgentId,
     /// The user whom the agent belonged to when the file came.
@@ -24,7 +24,7 @@ pub(crate) struct Holder {
     pub(super) user: Option<UserId>,
 }
 
-impl Holder {
+impl UploadShare {
     /// An agent that belongs to nobody and descends from none; of nobody's agent, the clients of the API.
     pub(super) const fn alone(agent: AgentId) -> Self {
         Self { family: agent, user: None }
@@ -62,7 +62,7 @@ pub(super) struct Used {
 
 impl Used {
     /// Takes room for `bytes` more; all of it or none. What has no holder is bounded with all others alone.
-    pub(super) fn take(&mut self, holder: Option<Holder>, bytes: u64, most: &Settings) -> Result<(), FilesError> {
+    pub(super) fn take(&mut self, holder: Option<UploadShare>, bytes: u64, most: &Settings) -> Result<(), FilesError> {
         let Settings { max_total_bytes, max_agent_bytes, max_user_bytes, .. } = *most;
         if self.total.saturating_add(bytes) > max_total_bytes {
             let text = format!("the limit of {max_total_bytes} bytes for all uploads is reached; delete some first");
@@ -72,7 +72,7 @@ impl Used {
             let text = format!("the limit of {limit} bytes for the uploads of {whose} is reached ([uploads] {key})");
             Err(FilesError::Quota { text, limit })
         };
-        if let Some(Holder { family, user }) = holder {
+        if let Some(UploadShare { family, user }) = holder {
             if of(&self.families, family).saturating_add(bytes) > max_agent_bytes {
                 return full("one agent and those it spawned", "max_agent_bytes", max_agent_bytes);
             }
@@ -85,9 +85,9 @@ impl Used {
     }
 
     /// Counts bytes that are there already.
-    pub(super) fn add(&mut self, holder: Option<Holder>, bytes: u64) {
+    pub(super) fn add(&mut self, holder: Option<UploadShare>, bytes: u64) {
         self.total = self.total.saturating_add(bytes);
-        if let Some(Holder { family, user }) = holder.filter(|_| bytes > 0) {
+        if let Some(UploadShare { family, user }) = holder.filter(|_| bytes > 0) {
             *self.families.entry(family).or_default() += bytes;
             if let Some(user) = user {
                 *self.users.entry(user).or_default() += bytes;
@@ -95,9 +95,9 @@ impl Used {
         }
     }
 
-    pub(super) fn give_back(&mut self, holder: Option<Holder>, bytes: u64) {
+    pub(super) fn give_back(&mut self, holder: Option<UploadShare>, bytes: u64) {
         self.total = self.total.saturating_sub(bytes);
-        if let Some(Holder { family, user }) = holder {
+        if let Some(UploadShare { family, user }) = holder {
             less(&mut self.families, family, bytes);
             if let Some(user) = user {
                 less(&mut self.users, user, bytes);
@@ -129,7 +129,7 @@ mod tests {
     fn a_family_and_a_user_leave_room_to_others_and_nobody_is_kept_who_has_nothing() {
         let most = Settings { max_total_bytes: 100, max_agent_bytes: 40, max_user_bytes: 60, ..Settings::default() };
         let [ann, bob] = [1, 2].map(|n| Some(UserId(Uuid::from_u128(n))));
-        let holder = |family, user| Some(Holder { family: AgentId(Uuid::from_u128(family)), user });
+        let holder = |family, user| Some(UploadShare { family: AgentId(Uuid::from_u128(family)), user });
         let mut used = Used::default();
         let limit = |result| match result {
             Err(FilesError::Quota { limit, .. }) => Some(limit),

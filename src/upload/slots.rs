@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::http::principal;
-use agentsvc_components::Actor;
 use agentsvc_components::kernel::limit::{UPLOADS_OPEN_MAX, UPLOADS_OPEN_OF_USER_MAX};
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -27,18 +26,10 @@ pub(super) struct Slot {
     of: Option<Uuid>,
 }
 
-/// Who has a share of what there is for all: the user that acts, or the named key without one.
-pub(super) fn user_or_key() -> Option<Uuid> {
-    match principal::actor() {
-        Actor::Key { key, user } => Some(user.map_or(key.0, |user| user.0)),
-        _ => None,
-    }
-}
-
 impl Slots {
     /// A slot for whoever acts.
     pub(super) fn take(self: &Arc<Self>) -> Result<Slot, FilesError> {
-        let (of, mut open) = (user_or_key(), self.0.lock());
+        let (of, mut open) = (principal::actor().user_or_key(), self.0.lock());
         let own = of.and_then(|of| open.of.get(&of).copied()).unwrap_or(0);
         if open.all >= UPLOADS_OPEN_MAX || own >= UPLOADS_OPEN_OF_USER_MAX {
             return Err(FilesError::Busy("too many concurrent uploads".to_owned()));
@@ -68,6 +59,7 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::Actor;
     use agentsvc_components::kernel::id::{KeyId, UserId};
 
     use super::*;

@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use super::record::{self, Record};
-use super::share::{Holder, Used};
+use super::share::{UploadShare, Used};
 use super::slots::{Slot, Slots};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
@@ -88,7 +88,12 @@ impl Uploads {
     }
 
     /// Begins an upload to `agent`, which takes the share of `holder`.
-    pub(crate) fn begin(&self, whose: (AgentId, Holder), name: &str, declared: &str) -> Result<Incoming, FilesError> {
+    pub(crate) fn begin(
+        &self,
+        whose: (AgentId, UploadShare),
+        name: &str,
+        declared: &str,
+    ) -> Result<Incoming, FilesError> {
         let (agent, holder) = whose;
         let (filename, id) = (plain_name(name)?, mint()?);
         let spool = Spool::new(&self.room, id, Some(holder))?;
@@ -252,7 +257,7 @@ impl Room {
     }
 
     /// Whose share an upload takes; `None` when it is not there, or its record cannot be read.
-    fn holder(&self, id: FileId) -> Option<Holder> {
+    fn holder(&self, id: FileId) -> Option<UploadShare> {
         record::read_record(&self.record(id), id).ok().map(|record| record.holder())
     }
 }
@@ -260,13 +265,13 @@ impl Room {
 /// One of the uploads that may be on their way in at once, and the room that it took so far.
 struct Taken {
     room: Arc<Room>,
-    holder: Option<Holder>,
+    holder: Option<UploadShare>,
     bytes: u64,
     _slot: Slot,
 }
 
 impl Taken {
-    fn take(room: &Arc<Room>, holder: Option<Holder>) -> Result<Self, FilesError> {
+    fn take(room: &Arc<Room>, holder: Option<UploadShare>) -> Result<Self, FilesError> {
         Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: room.slots.take()? })
     }
 }
@@ -315,7 +320,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    fn new(room: &Arc<Room>, id: FileId, holder: Option<Holder>) -> Result<Self, FilesError> {
+    fn new(room: &Arc<Room>, id: FileId, holder: Option<UploadShare>) -> Result<Self, FilesError> {
         let slot = Taken::take(room, holder)?;
         fs::create_dir_all(&room.dir).map_err(failed("make the directory of uploads"))?;
         let path = room.dir.join(format!(".{id}.part"));
@@ -346,7 +351,7 @@ pub(crate) struct Incoming {
     room: Arc<Room>,
     id: FileId,
     agent: AgentId,
-    holder: Holder,
+    holder: UploadShare,
     filename: String,
     declared: String,
     spool: Spool,

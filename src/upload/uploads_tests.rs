@@ -14,8 +14,8 @@ use super::*;
 const ANN: AgentId = AgentId(Uuid::from_u128(1));
 const BOB: AgentId = AgentId(Uuid::from_u128(2));
 
-const fn alone(agent: AgentId) -> (AgentId, Holder) {
-    (agent, Holder::alone(agent))
+const fn alone(agent: AgentId) -> (AgentId, UploadShare) {
+    (agent, UploadShare::alone(agent))
 }
 
 struct Harness {
@@ -56,7 +56,7 @@ impl Harness {
     }
 }
 
-fn put(uploads: &Uploads, whose: (AgentId, Holder), name: &str, content: &[u8]) -> Result<Upload, FilesError> {
+fn put(uploads: &Uploads, whose: (AgentId, UploadShare), name: &str, content: &[u8]) -> Result<Upload, FilesError> {
     let mut incoming = Box::new(uploads.begin(whose, name, "")?);
     content.chunks(100).try_for_each(|piece| incoming.write(piece))?;
     incoming.finish()
@@ -137,13 +137,13 @@ fn shares_are_counted_at_the_start_and_given_back_with_the_files() {
     };
     // A child of Ann's, and Bob: both of one user.
     let (child, bob) =
-        ((AgentId(Uuid::from_u128(3)), Holder { family: ANN, user }), (BOB, Holder { family: BOB, user }));
+        ((AgentId(Uuid::from_u128(3)), UploadShare { family: ANN, user }), (BOB, UploadShare { family: BOB, user }));
     let limit = |result| match result {
         Err(FilesError::Quota { limit, .. }) => Some(limit),
         result => result.map(|_: Upload| None).unwrap(),
     };
     let uploads = start(0);
-    let first = put(&uploads, (ANN, Holder { family: ANN, user }), "a", &[0; 600]).unwrap();
+    let first = put(&uploads, (ANN, UploadShare { family: ANN, user }), "a", &[0; 600]).unwrap();
     let second = put(&uploads, child, "b", &[0; 400]).unwrap();
     assert_eq!(limit(put(&uploads, child, "c", &[0; 1])), Some(1_000), "a family shares");
     assert_eq!(limit(put(&uploads, bob, "c", &[0; 501])), Some(1_500), "a user shares");

@@ -219,11 +219,13 @@ async fn send(call: Call) -> Result<Response, Error> {
     if text.is_none() && files.is_empty() {
         return Err(Error::bad_field(field, format!("missing field `{field}`")));
     }
-    let attached = attachments::blocks(&call.api, to, text.unwrap_or_default(), &files).await.map_err(named)?;
-    let Attached { blocks, taint, found } = attached;
+    let (permits, text) = (call.api.permits_of(&call.principal), text.unwrap_or_default());
+    let attached = attachments::blocks(&call.api, &permits, to, text, &files).await.map_err(named)?;
+    let Attached { blocks, taint, found, room } = attached;
     let message = NewMessage { blocks, taint, found, ..NewMessage::default() };
     let session = body.thread_id.map(SessionId);
-    let answer = call.ask(SendBetween { from, to, session, message }).await.map_err(named)?;
+    let asked = call.api.bridge.ask_holding(SendBetween { from, to, session, message }, Some(room)).await;
+    let answer = asked.map_err(|refusal| named(refusal.into()))?;
     reply::ok(&Sent {
         ok: true,
         response: answer.response,

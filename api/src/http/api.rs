@@ -97,7 +97,8 @@ impl Api {
 
     /// Room for bodies and messages of a client that has shown a key, or needs none.
     pub(crate) fn permits_of(&self, principal: &Principal) -> Arc<Permits> {
-        principal.sharer().map_or_else(|| Arc::clone(&self.permits), |sharer| self.limited_permits.part(sharer))
+        let limited_user = principal.limited_user();
+        limited_user.map_or_else(|| Arc::clone(&self.permits), |user| self.limited_permits.part(user))
     }
 
     /// The state of type `T`, made when it is first asked for.

@@ -44,6 +44,8 @@ struct QueuedCommand<C: Command> {
     slot: ReplySlot<C::Reply>,
     /// What the request holds that asks; as long as the command waits, for it is made of that.
     _permit: Option<Arc<Permit>>,
+    /// What else it is made of.
+    _room: Option<Permit>,
 }
 
 impl<C: Command> Envelope for QueuedCommand<C> {
@@ -219,6 +221,12 @@ impl Bridge {
     /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended. A command of
     /// [its effects](Self::for_effects) waits for a world that loads.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
+        self.ask_holding(command, None).await
+    }
+
+    /// Does the same with a command that takes `room` beside what its request holds. The room is given back when the world has
+    /// taken the command, also when nobody waits for the reply any more.
+    pub(crate) async fn ask_holding<C: Command>(&self, command: C, room: Option<Permit>) -> Result<C::Reply, Refusal> {
         let lane = self.lane()?;
         let actor = if self.actor == Actor::Api { principal::actor() } else { self.actor };
         if C::QUICK && lane.is_at(OPEN) {
@@ -237,7 +245,7 @@ impl Bridge {
         if !self.is_early || !lane.is_new() {
             lane.pass()?;
         }
-        submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit }))?;
+        submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit, _room: room }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })

@@ -1,5 +1,5 @@
-//! Memory permits for what clients sent: bodies of requests and messages of WebSockets, all together. What streams to disk
-//! needs none.
+//! Memory permits for what clients sent: bodies of requests, messages of WebSockets and the texts of attachments, all together.
+//! What streams to disk needs none.
 //!
 //! | of each body or message                 | counts towards               | no room                             |
 //! |-----------------------------------------|------------------------------|-------------------------------------|
@@ -56,9 +56,7 @@ impl Permits {
     pub(crate) fn bytes(&self) -> usize {
         self.small.taken.load(Ordering::Relaxed) + self.large.taken.load(Ordering::Relaxed)
     }
-}
 
-impl Permits {
     /// Takes so many bytes of beginnings, and so many of what is beyond, or none.
     fn take(&self, small: usize, large: usize) -> bool {
         if !self.small.take(small) {
@@ -212,12 +210,14 @@ fn parts(bytes: usize) -> (usize, usize) {
 }
 
 fn too_large(most: usize) -> Error {
-    let text = format!("the request body takes more than {most} bytes of memory, which is what one user may have");
+    let text = format!(
+        "the request takes more than {most} bytes of memory, which is what one user may have; send it in several requests"
+    );
     Error::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", most)
 }
 
 fn full() -> Error {
-    Error::unavailable("too many request bodies are in memory; try again later", RETRY_SECS)
+    Error::unavailable("too many request bodies and attachments are in memory; try again later", RETRY_SECS)
         .code(error_codes::BODIES_FULL)
 }
 

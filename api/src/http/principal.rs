@@ -160,13 +160,10 @@ impl Principal {
         }
     }
 
-    /// Who has a share of what there is for all: the user with a limited role, or the named key without one.
+    /// The user with a limited role, or the named key without one, who has a part of what there is for all such.
     #[must_use]
-    pub(crate) fn sharer(&self) -> Option<uuid::Uuid> {
-        match self {
-            Self::Key(grant) if grant.role.is_limited() => Some(grant.user.map_or(grant.key.0, |user| user.0)),
-            _ => None,
-        }
+    pub(crate) fn limited_user(&self) -> Option<uuid::Uuid> {
+        self.actor().user_or_key().filter(|_| self.role().is_some_and(Role::is_limited))
     }
 
     /// Who it is for `route`: where no key is needed, one that may not use the route counts for nothing.

@@ -83,7 +83,8 @@ pub(super) async fn send(call: &Call, agent: AgentId, input: &Map<String, Value>
             Some(SessionId(id.ok_or_else(|| wrong("session_id", "a UUID"))?))
         }
     };
-    let blocks = attachments::blocks(&call.api, agent, message.to_owned(), &[]).await?.blocks;
+    let permits = call.api.permits_of(&call.principal);
+    let blocks = attachments::blocks(&call.api, &permits, agent, message.to_owned(), &[]).await?.blocks;
     let request =
         call.trace.map(|trace| TurnRequest { trace: Some(trace.to_string().into()), ..TurnRequest::default() });
     let message = NewMessage { blocks, request: request.map(Box::new), ..NewMessage::default() };

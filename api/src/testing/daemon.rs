@@ -200,7 +200,7 @@ impl TestDaemon {
         let api = Api::new(&DOMAINS, settings, bridge.clone(), Shutdown::new());
         api.services.provide::<dyn Content>(Arc::clone(&memory) as _);
         api.services.provide::<dyn ManifestTexts>(Arc::clone(&memory) as _);
-        api.services.provide::<dyn Files>(Arc::new(testing::NoFiles));
+        api.services.provide::<dyn Files>(Arc::new(testing::TestFiles::default()));
         let (sender, calls) = mpsc::unbounded_channel();
         let echo = Arc::new(AtomicBool::new(true));
         let outside = Outside { bridge, hub: api.state(), memory: memory.clone(), echo: echo.clone(), calls: sender };

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::permit::Permit;
 use crate::http::principal;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
@@ -111,6 +112,8 @@ struct Message {
     content: NewMessage,
     /// Does the agent answer it? Not where it comes from a chat whose policy leaves it out.
     is_answered: bool,
+    /// Room for the texts of its attachments, until the world has them.
+    room: Permit,
 }
 
 /// What a turn that this request begins carries of the request's trace; nothing without one.
@@ -145,7 +148,9 @@ impl Message {
             Some(_) => (said, None),
             None => (invoke::message_of(&call.api, agent, &said).await?.unwrap_or(said), None),
         };
-        let Attached { blocks, mut taint, mut found } = attachments::blocks(&call.api, agent, said, &files).await?;
+        let permits = call.api.permits_of(&call.principal);
+        let attached = attachments::blocks(&call.api, &permits, agent, said, &files).await?;
+        let Attached { blocks, mut taint, mut found, room } = attached;
         found.extend(found_in_text.map(|found| *found));
         let mut request = traced(call);
         let mut session = body.session_id.map(SessionId);
@@ -161,7 +166,7 @@ impl Message {
             request.get_or_insert_default().thinking = true;
         }
         let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
-        Ok(Self { agent, session, content, is_answered })
+        Ok(Self { agent, session, content, is_answered, room })
     }
 }
 
@@ -195,13 +200,13 @@ struct Answer {
 }
 
 async fn send(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, content, is_answered } = Message::read(&call).await?;
+    let Message { agent, session, content, is_answered, room } = Message::read(&call).await?;
     if !is_answered {
         let session_id = call.ask(ResolveSession { agent, session }).await?.0;
         return reply::ok(&Answer { session_id, silent: true, ..Answer::default() });
     }
     // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
-    let answer = call.ask(SendMessage { agent, session, message: content }).await?;
+    let answer = call.api.bridge.ask_holding(SendMessage { agent, session, message: content }, Some(room)).await?;
     reply::ok(&Answer {
         silent: answer.end == TurnEnd::Done && is_silent(&answer.response),
         response: answer.response,
@@ -218,7 +223,7 @@ async fn send(call: Call) -> Result<Response, Error> {
 }
 
 async fn stream(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, content, is_answered } = Message::read(&call).await?;
+    let Message { agent, session, content, is_answered, room } = Message::read(&call).await?;
     if !is_answered {
         call.ask(ResolveSession { agent, session }).await?;
         return Ok(stream::response(&call.api, stream::of_silence()));
@@ -232,7 +237,8 @@ async fn stream(call: Call) -> Result<Response, Error> {
     subscription.expect_turn();
     let bridge = call.api.bridge.clone();
     let post = async move {
-        let taken = bridge.ask(PostMessage { agent, session: Some(session), message: content }).await?;
+        let message = PostMessage { agent, session: Some(session), message: content };
+        let taken = bridge.ask_holding(message, Some(room)).await?;
         Ok::<_, Refusal>((subscription.only(taken.turn), taken.turn))
     };
     let posted =

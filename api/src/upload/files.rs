@@ -2,8 +2,10 @@
 //! Implemented where the disk is known.
 
 use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::taint::InjectionFound;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, Timestamp};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use futures_util::future::BoxFuture;
 
 use crate::http::files::{FileReader, FileWriter, FilesError};
@@ -96,6 +98,38 @@ pub struct Written {
     pub created: bool,
 }
 
+/// How the text of an attachment is scanned for prompt injections.
+#[derive(Clone, Copy, Debug)]
+pub struct Scan {
+    /// What becomes of a text that looks like one.
+    pub policy: InjectionPolicy,
+    /// Where the text comes from, for the notice; not chosen by its author.
+    pub source: &'static str,
+}
+
+impl Scan {
+    /// Scans the text of a block. A long one takes a while: do it where the thread may block.
+    #[must_use]
+    pub fn block(self, block: Block) -> Scanned {
+        match block {
+            Block::Text { text } => {
+                let Shielded { text, found } = shield(self.policy, self.source, text);
+                Scanned { block: Block::Text { text }, found }
+            }
+            block => Scanned { block, found: None },
+        }
+    }
+}
+
+/// A block whose text was scanned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scanned {
+    /// The block as a model may read it.
+    pub block: Block,
+    /// What was found in its text.
+    pub found: Option<Box<InjectionFound>>,
+}
+
 /// Keeps and gives files. Every call may touch the disk, but for those that are futures: on a tokio worker use `spawn_blocking`.
 pub trait Files: Send + Sync + 'static {
     /// Bytes that one file may have.
@@ -141,10 +175,17 @@ pub trait Files: Send + Sync + 'static {
     fn remove_upload(&self, file: FileId) -> Result<(), FilesError>;
 
     /// The block of a message that an upload becomes (spec 1, Attachment handling); `None` for one of no known class,
-    /// which is skipped. Touches the disk elsewhere, and may take long: a PDF is read, and few files are read at once.
+    /// which is skipped. Touches the disk elsewhere, and may take long: a PDF is read, and few files are read and scanned at
+    /// once.
     ///
-    /// Fails with [`FilesError::NotFound`], also for the upload of another agent.
-    fn attachment(&self, agent: AgentId, file: FileId) -> BoxFuture<'static, Result<Option<Block>, FilesError>>;
+    /// Fails with [`FilesError::NotFound`], also for the upload of another agent; with [`FilesError::Busy`] when others are read
+    /// for too long.
+    fn attachment(
+        &self,
+        agent: AgentId,
+        file: FileId,
+        scan: Scan,
+    ) -> BoxFuture<'static, Result<Option<Scanned>, FilesError>>;
 
     /// Everything in an agent's workspace.
     ///

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::kernel::id::{AgentId, KeyId, TurnId, UserId};
 
@@ -37,6 +38,17 @@ pub enum Actor {
     Peer,
     /// A person in a chat of a channel.
     Chat,
+}
+
+impl Actor {
+    /// Whose share of what there is for all is taken: that of the user, or of the named key without one.
+    #[must_use]
+    pub fn user_or_key(self) -> Option<Uuid> {
+        match self {
+            Self::Key { key, user } => Some(user.map_or(key.0, |user| user.0)),
+            Self::System | Self::Api | Self::Agent { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Actor {

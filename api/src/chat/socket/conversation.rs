@@ -78,6 +78,8 @@ pub(crate) struct Conversation<S> {
     /// Messages that were refused in a row because the client sends too many.
     refused: u32,
     trace: Option<TraceContext>,
+    /// Room for the texts of attachments.
+    permits: Arc<Permits>,
     pipe: Pipe<S>,
     turns: Turns,
     /// What the client said and was not begun with yet.
@@ -113,6 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             peer: partner.peer,
             refused: 0,
             trace: partner.trace,
+            permits: Arc::clone(&partner.permits),
             pipe: Pipe::new(io, partner.activity, partner.permits, message_time_max).await,
             turns: Turns::default(),
             inputs: VecDeque::new(),
@@ -243,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
 
     /// Begins to do what the client said.
     fn begin(&mut self, input: Message) -> BoxFuture<'static, Result<Done, Error>> {
-        let (api, agent) = (Arc::clone(&self.api), self.agent);
+        let (api, agent, permits) = (Arc::clone(&self.api), self.agent, Arc::clone(&self.permits));
         let id = response_headers::new_id();
         let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
         let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
@@ -268,12 +271,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         let posting = Arc::clone(&self.posting);
         let begin = async move {
             if let Some(content) = invoke::message_of(&api, agent, &input.content).await? {
-                return post(api, agent, Message { content, ..input }, request, posting).await;
+                return post((api, permits), agent, Message { content, ..input }, request, posting).await;
             }
             if command::is_command(&input.content) {
                 return Ok(Done::Command(command::run(chat, &input.content).await?));
             }
-            post(api, agent, input, request, posting).await
+            post((api, permits), agent, input, request, posting).await
         };
         Box::pin(begin.instrument(span))
     }
@@ -308,19 +311,21 @@ fn traced(trace: Option<&TraceContext>) -> Option<Box<TurnRequest>> {
 
 /// Sends a message to the agent.
 async fn post(
-    api: Arc<Api>,
+    (api, permits): (Arc<Api>, Arc<Permits>),
     agent: AgentId,
     said: Message,
     request: Option<Box<TurnRequest>>,
     posting: Arc<AtomicBool>,
 ) -> Result<Done, Error> {
-    let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
+    let attached = attachments::blocks(&api, &permits, agent, said.content, &said.attachments).await?;
+    let Attached { blocks, taint, found, room } = attached;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.state::<StreamHub>().subscribe(session);
     let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
     posting.store(true, Ordering::Relaxed);
-    let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;
+    let message = PostMessage { agent, session: Some(session), message };
+    let taken = api.bridge.ask_holding(message, Some(room)).await?;
     Ok(Done::Posted(taken.turn, session, subscription))
 }
 

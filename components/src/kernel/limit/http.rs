@@ -49,6 +49,8 @@ limits! {
     pub const ATTACHING_MAX: usize = 8;
     /// The same of one user or agent.
     pub const ATTACHING_OF_ONE_MAX: usize = ATTACHING_MAX / 4;
+    /// Seconds that an attachment may wait for others that are read, and a PDF for other PDFs. Longer: 503.
+    pub const ATTACHING_WAIT_SECS_MAX: u64 = 30;
     /// PDFs that are read at once; the next wait.
     pub const PDFS_READ_MAX: usize = 2;
     /// Seconds for reading one PDF. Longer: what was read so far counts.

@@ -30,7 +30,7 @@ use crate::tool::toolset::Context;
 
 /// Files that go out at once: each takes five times its size while it is written.
 static UNDER_WAY: Semaphore = Semaphore::const_new(2);
-/// Files that agents hand over at once, and those of one family of agents: each is in memory.
+/// Files that agents hand over at once, and those of one user with a limited role or one family: each is in memory.
 static KEPT: LazyLock<Places> = LazyLock::new(|| Places::new(4, 2));
 /// How long one waits for a place, and for its adapter. Longer: it is tried again.
 const PLACE_WAIT: Duration = Duration::from_secs(3);

@@ -46,7 +46,7 @@ impl Actor {
     pub fn user_or_key(self) -> Option<Uuid> {
         match self {
             Self::Key { key, user } => Some(user.map_or(key.0, |user| user.0)),
-            Self::System | Self::Api | Self::Agent { .. } => None,
+            _ => None,
         }
     }
 }

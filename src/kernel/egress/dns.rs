@@ -15,7 +15,7 @@ static PLACES: Semaphore = Semaphore::const_new(NAMES_MAX);
 pub(super) const NAMES_MAX: usize = 32;
 /// Names that are looked up for agents at once. The rest is for what the daemon itself reaches, such as providers.
 pub(super) const NAMES_AGENTS_MAX: usize = NAMES_MAX * 3 / 4;
-/// Names that are looked up at once for one family of agents.
+/// Names that are looked up at once for the agents of one user with a limited role, or else for one family of agents.
 pub(super) const NAMES_FAMILY_MAX: usize = NAMES_MAX / 4;
 
 /// Looks a name up. A seam for tests; the daemon uses [`SystemLookup`].

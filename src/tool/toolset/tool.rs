@@ -200,7 +200,8 @@ impl Tool {
         self
     }
 
-    /// A call can take megabytes while it runs: few run at once, and half of them at most for one family of agents.
+    /// A call can take megabytes while it runs: few run at once, and half of them at most for one user with a limited role or
+    /// one family of agents.
     pub(crate) const fn heavy(mut self) -> Self {
         self.is_heavy = true;
         self

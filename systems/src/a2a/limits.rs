@@ -85,7 +85,8 @@ agentsvc_components::limits! {
     pub const A2A_DISCOVERIES_MAX: usize = 8;
     /// External A2A agents that are discovered at once and that agents leave to clients.
     pub const A2A_DISCOVERIES_OF_CLIENTS: usize = 2;
-    /// External A2A agents that one agent and its descendants discover at once. More: they wait.
+    /// External A2A agents that the agents of a user with a limited role, or of a family, which is an agent that a client created and
+    /// all that descend from it, discover at once. More: they wait.
     pub const A2A_DISCOVERIES_FAMILY_MAX: usize = 2;
     /// Tasks of external A2A agents that are kept, open and ended. More: the ones that ended first go.
     pub const A2A_SENT_MAX: usize = 1_000;

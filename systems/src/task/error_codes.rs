@@ -1,7 +1,7 @@
 //! Error codes of the task queue.
 
 agentsvc_components::error_codes! {
-    /// The limit for open tasks, or for the bytes of their texts, is reached.
+    /// The limit for open tasks, or for the bytes of the texts of tasks, is reached.
     TASKS_FULL = "tasks_full", [429], "Complete or delete tasks.";
     /// The task is not running.
     TASK_NOT_RUNNING = "task_not_running", [409], "Claim the task first.";

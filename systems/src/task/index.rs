@@ -60,8 +60,10 @@ pub struct TaskPlaces {
     ended: BTreeSet<(Timestamp, TaskId)>,
     /// The same, by whose share they take.
     ended_of: BTreeSet<(Holder, Timestamp, TaskId)>,
-    /// What each holder takes: the open tasks, and the bytes of all.
+    /// What each holder takes of the queue: the open tasks, and their bytes.
     pub(super) shares: Shares,
+    /// The bytes of all tasks of each holder, those that ended included.
+    pub(super) kept: Shares,
     /// How many there are in each state, in the order of [`TaskState::ALL`].
     counts: [usize; TaskState::ALL.len()],
 }
@@ -146,9 +148,9 @@ impl TaskPlaces {
         Some(oldest.1)
     }
 
-    /// The ended task to forget because whoever's it is takes more bytes than their share; others' stay.
+    /// The ended task to forget because all tasks of whoever's it is take more bytes than their share; others' stay.
     pub(super) fn ended_over_of(&self, holder: Holder) -> Option<TaskId> {
-        if !self.shares.is_over(&QUOTA, holder) {
+        if !self.kept.is_over(&QUOTA, holder) {
             return None;
         }
         let oldest = self.ended_of.range((holder, Timestamp(i64::MIN), FIRST)..).next()?;
@@ -181,18 +183,25 @@ impl TaskPlaces {
 impl Places<Task> for TaskPlaces {
     fn insert(&mut self, id: TaskId, task: &Task) {
         self.counts[task.state as usize] += 1;
-        self.shares.add(task.holder, usize::from(task.state.is_open()), task.bytes());
+        if task.state.is_open() {
+            self.shares.add(task.holder, 1, task.bytes());
+        }
+        self.kept.add(task.holder, 0, task.bytes());
         self.place(id, task, true);
     }
 
     fn remove(&mut self, id: TaskId, task: &Task) {
         self.counts[task.state as usize] -= 1;
-        self.shares.remove(task.holder, usize::from(task.state.is_open()), task.bytes());
+        if task.state.is_open() {
+            self.shares.remove(task.holder, 1, task.bytes());
+        }
+        self.kept.remove(task.holder, 0, task.bytes());
         self.place(id, task, false);
     }
 }
 
-/// What tasks may take: so many open ones, and the bytes of all.
+/// What tasks may take: so many open ones, and the bytes of all. A share of it bounds the open ones and their bytes; what ended
+/// makes room (see [`forget_ended`](super::remove::forget_ended)).
 const QUOTA: Quota = Quota {
     count: limit::TASKS_OPEN_MAX,
     bytes: limit::TASKS_BYTES_MAX,
@@ -200,19 +209,20 @@ const QUOTA: Quota = Quota {
     code: error_codes::TASKS_FULL,
 };
 
-/// Is there room for one more open task of a holder, of `more` bytes?
-pub(super) fn has_room(tasks: &Tasks, holder: Option<Holder>, more: usize) -> Result<(), Refusal> {
+/// Is there room for this task among the open ones? One that ended is among all tasks already.
+pub(super) fn has_room(tasks: &Tasks, task: &Task) -> Result<(), Refusal> {
+    let more = if task.state.is_open() { task.bytes() } else { 0 };
     let full = |what: String| {
-        let text = format!("the task queue is full: {what} are open; complete or delete some first");
+        let text = format!("the task queue is full: {what}; complete or delete some first");
         Err(Refusal::full(text, error_codes::TASKS_FULL))
     };
     if tasks.count(TaskState::Pending) + tasks.count(TaskState::Running) >= limit::TASKS_OPEN_MAX {
-        return full(format!("{} tasks", limit::TASKS_OPEN_MAX));
+        return full(format!("{} tasks are open", limit::TASKS_OPEN_MAX));
     }
     if tasks.used.bytes + more > limit::TASKS_BYTES_MAX {
-        return full(format!("{} bytes", limit::TASKS_BYTES_MAX));
+        return full(format!("tasks may take {} bytes", limit::TASKS_BYTES_MAX));
     }
-    tasks.shares.admit(&QUOTA, holder, 1, more)
+    tasks.shares.admit(&QUOTA, task.holder, 1, task.bytes())
 }
 
 /// Prepares a new world for tasks.

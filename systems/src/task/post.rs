@@ -14,7 +14,7 @@ use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
 use super::index::has_room;
-use super::{TaskView, Tasks};
+use super::{TaskView, Tasks, remove};
 use crate::agent::{acting_holder, acting_limit, agent_named, check_reach, is_limited, is_shared, reached};
 use crate::audit::Audit;
 use crate::event::event_text;
@@ -75,13 +75,15 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         user: acting_limit(world),
         holder: acting_holder(world),
     };
-    has_room(world.resource::<Tasks>(), task.holder, task.bytes())?;
+    has_room(world.resource::<Tasks>(), &task)?;
+    let holder = task.holder;
     let id: TaskId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, task)).id();
     world.mark(entity);
     world.resource_mut::<TaskTotals>().posted += 1;
     posted(world, entity, by);
     world.audit(audit_kinds::TASK_POSTED, posted_by, json!({ "task": id }));
+    remove::forget_ended(world, holder);
     TaskView::seen(world, id)
 }
 

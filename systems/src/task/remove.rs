@@ -34,8 +34,8 @@ impl Removable for Task {
 }
 
 /// Removes the tasks that ended first while more than
-/// [`TASKS_ENDED_MAX`](agentsvc_components::kernel::limit::TASKS_ENDED_MAX) are kept, and those of the holder while it takes more
-/// bytes than its share: results need no room.
+/// [`TASKS_ENDED_MAX`](agentsvc_components::kernel::limit::TASKS_ENDED_MAX) are kept, and those of the holder while all its tasks
+/// take more bytes than its share: results need no room, and what ended keeps nobody from posting.
 pub(super) fn forget_ended(world: &mut World, holder: Option<Holder>) {
     while let Some(entity) = oldest_ended_over(world, holder) {
         world.despawn(entity);

@@ -26,12 +26,12 @@ command!(write "retry_task" RetryTask => TaskView, Root, |RetryTask(it), world| 
 
 fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
     let entity = find::<Task>(world, id)?;
-    let (state, holder) = world.get::<Task>(entity).map(|task| (task.state, task.holder)).unwrap_or_default();
-    if state != TaskState::Failed {
-        let text = format!("the task is {}; only a failed task can be retried", state.as_str());
+    let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
+    if task.state != TaskState::Failed {
+        let text = format!("the task is {}; only a failed task can be retried", task.state.as_str());
         return Err(Refusal::of(error_codes::TASK_NOT_FAILED, text));
     }
-    has_room(world.resource::<Tasks>(), holder, 0)?;
+    has_room(world.resource::<Tasks>(), task)?;
     let now = world.resource::<Now>().0;
     change(world, entity, |task: &mut Task| {
         task.state = TaskState::Pending;

@@ -1,6 +1,8 @@
 //! More than there may be: open turns, agents that wait for each other, notes to the owner.
 
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::trigger::FireOutcome;
@@ -9,12 +11,13 @@ use agentsvc_components::{RefusalKind, TurnId};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::tool_tests::{asks_other, delegate, end_of, model_asks, results, runs, send, traces};
+use super::tool_tests::{asks_other, delegate, end_of, model_asks, results, runs, send, take_all_places, traces};
 use super::*;
+use crate::agent::SetOwner;
 use crate::event::parse_pattern;
 use crate::schedule::tests::plain;
 use crate::schedule::{CreateSchedule, RunSchedule};
-use crate::testing::TestWorld;
+use crate::testing::{TestWorld, two_users};
 use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents};
 
 #[test]
@@ -146,4 +149,32 @@ fn an_id_that_is_made_of_names_is_taken_by_nobody_before() {
     }
     let free = SessionId(Uuid::from_u128(77));
     world.ask(PostMessage { agent: thief, session: Some(free), message: message() }).unwrap();
+}
+
+#[test]
+fn calls_that_wait_take_no_more_places_than_a_new_owner_has() {
+    let (mut world, [anns, _, shared]) = two_users();
+    let ann = UserId(Uuid::from_u128(1));
+    let _sessions = [anns, shared].map(|agent| take_all_places(&mut world, agent));
+    let (of_ann, of_family): (Vec<_>, Vec<_>) = runs(&mut world).into_iter().partition(|run| run.agent == anns);
+    assert_eq!([of_ann.len(), of_family.len()], [limit::TOOLS_OUT_FAMILY_MAX; 2]);
+    assert!(of_ann.iter().all(|run| run.holder == Holder::User(ann)));
+    let in_line = |world: &TestWorld| world.engine.world().resource::<ToolLane>().in_line().count();
+    let waiting = in_line(&world);
+    world.ask(SetOwner { agent: shared, user: Some(ann) }).unwrap();
+    // There is room in the family, but the calls that wait take places of the user, who has all there may be.
+    for run in &of_family[..2] {
+        world.outcome(end_of(run, "x", ToolStatus::Ok));
+        assert_eq!((runs(&mut world).len(), in_line(&world)), (0, waiting));
+    }
+    assert!(!world.engine.world().resource::<ToolLane>().can_send(), "they wait with those of the user");
+    // So they go out in turn with the user's own.
+    let mut next = Vec::new();
+    for run in &of_ann[..2] {
+        world.outcome(end_of(run, "x", ToolStatus::Ok));
+        next.extend(runs(&mut world).into_iter().map(|run| (run.agent, run.holder)));
+    }
+    assert_eq!(next.len(), 2);
+    assert!(next.iter().all(|(_, holder)| *holder == Holder::User(ann)), "{next:?}");
+    assert_eq!(in_line(&world), waiting - 2);
 }

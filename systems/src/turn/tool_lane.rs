@@ -81,6 +81,11 @@ impl ToolLane {
         Some(next)
     }
 
+    /// May another call of theirs go out?
+    pub(super) fn has_room(&self, holder: Holder) -> bool {
+        has_room(&self.held, holder)
+    }
+
     /// A call goes out.
     pub(super) fn take(&mut self, attempt: Attempt, index: u32, out: Out) {
         if self.out.insert((attempt, index), out).is_none() {

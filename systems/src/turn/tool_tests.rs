@@ -370,7 +370,7 @@ fn notes_to_the_owner_come_with_the_reply_and_before_the_last_event() {
 }
 
 /// Gives an agent so many turns with 30 calls each that the last one's all wait for a place of its family; gives its session.
-fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
+pub(super) fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
     let inputs: Vec<String> = (0..30).map(|at| format!("{{\"at\":{at}}}")).collect();
     let tools: Vec<_> = inputs.iter().map(|input| ("look", &**input)).collect();
     let sessions = limit::TOOLS_OUT_FAMILY_MAX / 30 + 2;

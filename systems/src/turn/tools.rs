@@ -1,4 +1,4 @@
-//! The tool calls of a turn: judged, sent out fairly over agents, journaled, and settled in the order of the calls.
+//! The tool calls of a turn: judged, sent out fairly over users and families of agents, journaled, and settled in the order of the calls.
 //!
 //! A call's idempotency key is its turn and the row that its result goes to. The call is stored with its turn before it
 //! goes out; its result and its disappearance from there are one commit. So a call that has settled is never repeated,
@@ -188,7 +188,8 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
     write_row(world, entity, index, &row);
 }
 
-/// Sends out the calls that a place is free for.
+/// Sends out the calls that a place is free for. It ends: each call that is taken out of the line goes out, is over, or waits with
+/// those who have no room.
 // &mut World: a call is judged, journaled and sent, which touches agents, turns and the outbox.
 pub(crate) fn send(world: &mut World) {
     while world.resource::<ToolLane>().can_send() {
@@ -218,7 +219,7 @@ fn refuse_outdated(world: &mut World, entity: Entity, index: u32) {
 const OUTDATED: &str = "Refused: after this call was allowed, another turn that has read untrusted content wrote files in the \
     workspace. It did not run; ask for it again if it is still needed.";
 
-/// Sends one call out. `None` when its turn has ended meanwhile, or gave it up.
+/// Sends one call out. `None` when its turn has ended meanwhile, or gave it up, or when whoever shares its place has none by now.
 fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, Out)> {
     let now = world.resource::<Now>().0;
     let turn = world.get::<Turn>(entity)?;
@@ -228,12 +229,15 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         return None;
     }
     let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
+    let holder = agent::holder_of(world, turn.agent);
+    if !world.resource::<ToolLane>().has_room(holder) {
+        // Since it came, the agent has got another owner, or its owner another role: it waits with the calls of that one.
+        world.resource_mut::<ToolLane>().push(holder, entity, index);
+        return None;
+    }
     let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
-    let out = Out {
-        agent: id_of(world, turn.agent),
-        holder: agent::holder_of(world, turn.agent),
-        writes: taint::may_write(world, entity, &pending.call.name),
-    };
+    let out =
+        Out { agent: id_of(world, turn.agent), holder, writes: taint::may_write(world, entity, &pending.call.name) };
     // Of calls from before there was a count, it is only known that they were out.
     let (runs_before, sent_at) = match pending.state {
         PendingState::Out => (pending.runs.max(1), pending.sent_at),

@@ -8,7 +8,8 @@ agentsvc_components::limits! {
     pub const WASM_SECS_MAX: u64 = 30;
     /// WASM modules that run at once. More wait.
     pub const WASM_RUNS_MAX: usize = 32;
-    /// Those of the agents of one family, which is an agent that a client created and all that descend from it. More wait.
+    /// Those of the agents of a user with a limited role, or of a family, which is an agent that a client created and all that descend
+    /// from it. More wait.
     pub const WASM_RUNS_FAMILY_MAX: usize = 8;
     /// WASM modules that are compiled at once. More wait, and the time of their runs passes.
     pub const WASM_COMPILATIONS_MAX: usize = 2;

@@ -87,9 +87,10 @@ limits! {
     pub const GOAL_PROMPT_CHARS_MAX: usize = 300;
     /// Open tasks of the queue. More: 429.
     pub const TASKS_OPEN_MAX: usize = 100_000;
-    /// Bytes of the texts of all tasks. More: no task is posted or retried (429).
+    /// Bytes of the texts of all tasks, those that ended included. More: no task is posted or retried (429).
     pub const TASKS_BYTES_MAX: usize = 256 << 20;
-    /// Tasks that are kept after their end; those that ended first go.
+    /// Tasks that are kept after their end; those that ended first go. Those of a user or family also go while its tasks together,
+    /// open and ended, take more than one in `POOL_SHARES` of `TASKS_BYTES_MAX`.
     pub const TASKS_ENDED_MAX: usize = 10_000;
     /// Bytes of a task's title. Longer: 400.
     pub const TASK_TITLE_BYTES_MAX: usize = 256;

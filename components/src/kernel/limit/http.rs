@@ -92,8 +92,9 @@ limits! {
     /// Bytes at the beginning of each body and WebSocket message that count towards `BODIES_SMALL_BYTES_MAX`; what
     /// is beyond counts towards `BODIES_BYTES_MAX`.
     pub const BODY_SMALL_BYTES: usize = 16 << 10;
-    /// Bytes of bodies and WebSocket messages that are held at once, as far as they are large. More: 503 with
-    /// `Retry-After`.
+    /// Bytes of bodies and WebSocket messages that are held at once, as far as they are large: so many of clients with the API key, as
+    /// many of users and named keys with a limited role, each of whom may have a quarter of it, and a quarter of it of requests without
+    /// the API key, where one is set. In all that is at most 2.25 times as much. More: 503 with `Retry-After`.
     pub const BODIES_BYTES_MAX: usize = 256 << 20;
     /// The same of their beginnings.
     pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
@@ -179,8 +180,8 @@ limits! {
     pub const HEAVY_CALLS_MAX: usize = 8;
     /// Such calls of those who share places that run at once. More: they wait.
     pub const HEAVY_CALLS_FAMILY_MAX: usize = HEAVY_CALLS_MAX / 2;
-    /// Bytes of memory for the answers to the requests of one family's browser that are read and handed on at the same time.
-    /// Beyond it one of them grows, and the others wait.
+    /// Bytes of memory for the answers to the requests of browsers of those who share places that are read and handed on at the same
+    /// time. Beyond it one of them grows, and the others wait.
     pub const WEB_RELAYED_BYTES_MAX: usize = 16 << 20;
     /// Bytes of one command, its arguments included. More: an error result.
     pub const COMMAND_BYTES_MAX: usize = 96 << 10;

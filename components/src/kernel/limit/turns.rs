@@ -36,7 +36,7 @@ limits! {
     pub const TOOL_CALLS_PER_TURN_MAX: u32 = 30;
     /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
     pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-    /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
+    /// Tool calls that may be out at once, over all turns; the rest waits, fairly over users and families of agents.
     pub const TOOLS_OUT_MAX: usize = 4_096;
     /// The same of those who share places: the agents of a user with a limited role, or of a family, which is an agent that a client
     /// created and all that descend from it. The rest waits.

@@ -25,7 +25,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
 .anywhere()
 .order(36);
 
-/// Cards that agents fetch at once; the other places are for clients. A family of agents has few, however slow the hosts are that it asks.
+/// Cards that agents fetch at once; the other places are for clients. A user with a limited role,
+/// or a family of agents, has few, however slow the hosts are that they ask.
 static OF_AGENTS: LazyLock<Places> =
     LazyLock::new(|| Places::new(A2A_DISCOVERIES_MAX - A2A_DISCOVERIES_OF_CLIENTS, A2A_DISCOVERIES_FAMILY_MAX));
 

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -71,6 +73,33 @@ fn wrong_passwords_slow_an_address_down() {
     let right = json!({ "username": "ann", "password": "correct horse" });
     daemon.post("/api/auth/dashboard-login", &right).refused(429);
     daemon.keyed(KEY).get("/api/agents").expect(200);
+}
+
+#[test]
+fn wrong_passwords_that_come_at_the_same_time_slow_an_address_down() {
+    let daemon = Daemon::with(&config(""));
+    let (client, began) = (daemon.client(), Instant::now());
+    let login = |password: &str| {
+        let body = json!({ "username": "ann", "password": password });
+        client.post("/api/auth/dashboard-login", &body).status
+    };
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let all: Vec<_> = (0..40).map(|_| scope.spawn(|| login("wrong"))).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    // Ten are free. Another one is looked at after a second, the next after two more, then after four more.
+    let most = 10 + (began.elapsed().as_secs() + 1).ilog2() as usize;
+    let looked_at = statuses.iter().filter(|status| **status == 401).count();
+    assert!(looked_at <= most && statuses.contains(&401) && statuses.contains(&429), "{most}: {statuses:?}");
+}
+
+#[test]
+fn right_passwords_slow_nobody_down() {
+    let daemon = Daemon::with(&config(""));
+    let right = json!({ "username": "ann", "password": "correct horse" });
+    for _ in 0..12 {
+        daemon.post("/api/auth/dashboard-login", &right).expect(200);
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_password_needs_a_code_each_time_also_while_approvals_need_none() {
     login(Some(&codes.wrong)).refused_field(400, "totp_code");
     let signed_in = login(Some(&codes.now)).expect(200);
     assert_eq!(daemon.keyed(&text(&signed_in["token"])).get("/api/whoami").expect(200)["name"], "ann");
-    for code in [None, Some(&*codes.now), Some(&codes.wrong)] {
+    for code in [None, Some(&*codes.now), Some(&*codes.wrong)] {
         login(code).refused_field(400, "totp_code");
     }
     // The sign-in spared no approval its code, and the approval spares no sign-in one.

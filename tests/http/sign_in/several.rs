@@ -6,6 +6,7 @@ use super::owner;
 use super::provider::{Provider, SECRET};
 use crate::support::daemon::Daemon;
 use crate::support::http::Reply;
+use crate::support::until;
 
 const USERS: &str = r#"
 [[users]]
@@ -53,7 +54,10 @@ fn a_provider_with_domains_of_its_own_says_of_no_other_address_whose_it_is() {
     let at_partner = |subject: &str, email: &str| sign_in(&daemon, &partner, "partner", subject, email);
     let at_default = |subject: &str, email: &str| sign_in(&daemon, &default, "default", subject, email);
 
-    let users = owner(&daemon).get("/api/users").expect(200);
+    let users = until("the users of the configuration are there", || {
+        let users = owner(&daemon).get("/api/users").expect(200);
+        (users["total"] == 4).then_some(users)
+    });
     let others = ["ann@example.com", "bob@example.com", "dan@elsewhere.example", "eve@example.com"];
     for (at, email) in others.iter().enumerate() {
         assert_eq!(at_partner(&format!("evil-{at}"), email).expect(403)["code"], "sign_in_not_allowed", "{email}");

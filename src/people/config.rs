@@ -66,12 +66,19 @@ impl ConfiguredUsers {
         self.0.values().any(|user| user.password_hash.is_set())
     }
 
-    /// Is it the password of this user? Takes as long for one who has none as for another one.
+    /// Is it the password of this user? Takes as long for one who has none as for the one whose hash takes longest.
     pub(crate) fn is_password(&self, name: &str, given: &str) -> bool {
+        let Some((hash, is_own)) = self.compared(name) else { return false };
+        password::is_right(given, hash) && is_own
+    }
+
+    /// The hash that a password is compared with, and whether it is the one of this user.
+    fn compared(&self, name: &str) -> Option<(&Secret, bool)> {
         let own = self.0.get(name).map(|user| &user.password_hash).filter(|hash| hash.is_set());
-        let any = || self.0.values().map(|user| &user.password_hash).find(|hash| hash.is_set());
-        let is_right = own.or_else(any).is_some_and(|hash| password::is_right(given, hash));
-        is_right && own.is_some()
+        // Looked for in any case: that takes time, too.
+        let all = self.0.values().map(|user| &user.password_hash).filter(|hash| hash.is_set());
+        let costliest = all.max_by_key(|hash| password::cost(hash));
+        own.or(costliest).map(|hash| (hash, own.is_some()))
     }
 
     /// The same for the world.
@@ -173,6 +180,31 @@ mod tests {
         assert_eq!(listed[0].channel_bindings, [("telegram".to_owned(), "1".to_owned())]);
         assert_eq!((listed[0].name.as_str(), listed[0].key_hash), ("ann", Some([15; 32])));
         assert_eq!(user("").unwrap().role, Role::User);
+    }
+
+    #[test]
+    fn a_name_without_a_password_is_compared_with_the_hash_that_takes_longest() {
+        let with = |params: &str| {
+            let hash = PASSWORD_EXAMPLE.replace("m=19456,t=2", params);
+            user(&format!("password_hash = \"{hash}\"")).unwrap()
+        };
+        let users = [
+            ("ann", with("m=19456,t=2")),
+            ("bob", user("").unwrap()),
+            ("eve", with("m=65536,t=4")),
+            ("kim", with("m=100000,t=1")),
+            ("zed", with("m=8192,t=10")),
+        ];
+        let users = ConfiguredUsers(users.map(|(name, user)| (name.into(), user)).into());
+        let compared = |name| users.compared(name).map(|(hash, is_own)| (hash.expose(), is_own));
+        let of = |name: &str| users.0[name].password_hash.expose();
+        for name in ["bob", "nobody", ""] {
+            assert_eq!(compared(name), Some((of("eve"), false)), "{name}");
+        }
+        for name in ["ann", "eve", "kim", "zed"] {
+            assert_eq!(compared(name), Some((of(name), true)));
+        }
+        assert!(ConfiguredUsers::default().compared("ann").is_none());
     }
 
     #[test]

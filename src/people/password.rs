@@ -47,6 +47,13 @@ pub(crate) fn is_right(password: &str, hash: &Secret) -> bool {
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
+/// What computing a hash takes: memory in KiB times passes.
+pub(super) fn cost(hash: &Secret) -> u64 {
+    let hash = PasswordHash::new(hash.expose()).ok();
+    let params = hash.and_then(|hash| Params::try_from(&hash).ok());
+    params.map_or(0, |params| u64::from(params.m_cost()) * u64::from(params.t_cost()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -121,6 +121,12 @@ impl Totp {
         changed
     }
 
+    /// Looks at a code, which counts once. What it is for goes on record with the command that does it.
+    fn use_up(&self, code: Option<&str>) -> Result<(), FactorError> {
+        let code = code.ok_or(FactorError::Missing)?;
+        self.change(&|| Ok(()), |state, now| state.check(code, Accept::Code, false, now))
+    }
+
     /// Does `client` still need no code? Forgets those whose time is over.
     fn has_grace(&self, graces: &mut HashMap<IpAddr, Duration>, client: IpAddr) -> bool {
         let now = (self.clock.running)();
@@ -194,13 +200,19 @@ impl SecondFactor for Totp {
         if self.has_grace(&mut graces, client) {
             return Ok(());
         }
-        let code = code.ok_or(FactorError::Missing)?;
-        // The decision is what goes on record, with the command that makes it.
-        self.change(&|| Ok(()), |state, now| state.check(code, Accept::Code, false, now))?;
+        self.use_up(code)?;
         if !self.settings.load().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
             graces.insert(client, (self.clock.running)() + self.settings.load().grace);
         }
         Ok(())
+    }
+
+    fn verify(&self, code: Option<&str>) -> Result<(), FactorError> {
+        if !self.settings.load().enforced {
+            return Ok(());
+        }
+        let _alone = self.graces.lock();
+        self.use_up(code)
     }
 }
 

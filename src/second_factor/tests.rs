@@ -244,6 +244,21 @@ fn a_vault_that_does_not_open_allows_nothing_and_loses_nothing() {
 }
 
 #[test]
+fn the_code_of_a_sign_in_is_needed_within_the_grace_of_approvals_and_begins_none() {
+    let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
+    assert_eq!(rig.totp.verify(None), Err(FactorError::Missing));
+    assert_eq!(rig.totp.verify(Some(&rig.wrong())), Err(FactorError::Wrong));
+    rig.totp.verify(Some(&rig.code())).unwrap();
+    assert_eq!(rig.totp.verify(Some(&rig.code())), Err(FactorError::Wrong), "it was used");
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing), "no grace began");
+    rig.pass(30);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.totp.allow(CLIENT, None).unwrap();
+    assert_eq!(rig.totp.verify(None), Err(FactorError::Missing), "the grace is for approvals");
+    Rig::with(TotpSettings::default()).totp.verify(None).unwrap();
+}
+
+#[test]
 fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time() {
     let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
     let until = Duration::from_secs(rig.seconds.load(Ordering::Relaxed) + 100);

@@ -73,7 +73,7 @@ table! {
         redirect_url: Option<Box<str>> => text(address).example("https://agents.example.com/api/auth/callback").protected(),
         /// Scopes that are requested. Default: those of `[external_auth]`.
         scopes: Vec<Box<str>> => list(scope).example("[\"openid\", \"email\"]").protected(),
-        /// Domains of this provider. Default: those of `[external_auth]`.
+        /// The only domains whose addresses count at this provider. Default: those of `[external_auth]`, which limit no provider.
         allowed_domains: Vec<Box<str>> => list(domain).example("[\"example.com\"]").protected(),
         /// Authorization endpoint. With `token_url` and `jwks_uri` set too, no discovery document is read.
         auth_url: Option<Box<str>> => text(address).example("https://login.example.com/authorize").protected(),
@@ -98,6 +98,8 @@ pub(super) struct ProviderSettings {
     pub(super) scopes: Vec<Box<str>>,
     pub(super) audience: Option<Box<str>>,
     pub(super) allowed_domains: Vec<Box<str>>,
+    /// The domains are its own: addresses of others count for nothing.
+    pub(super) is_limited: bool,
     pub(super) auth_url: Option<Box<str>>,
     pub(super) token_url: Option<Box<str>>,
     pub(super) userinfo_url: Option<Box<str>>,
@@ -138,6 +140,7 @@ impl ExternalAuth {
             scopes,
             audience: self.audience.clone(),
             allowed_domains: or(&it.allowed_domains, &self.allowed_domains),
+            is_limited: !it.allowed_domains.is_empty(),
             auth_url: it.auth_url.clone(),
             token_url: it.token_url.clone(),
             userinfo_url: it.userinfo_url.clone(),
@@ -242,6 +245,7 @@ mod tests {
             all.iter().map(|it| (it.id.as_str(), it.display_name.as_str(), it.client_id.as_str())).collect();
         assert_eq!(shown, [("default", "id.example", "me"), ("corp", "corp", "you")]);
         assert_eq!((&*all[0].allowed_domains[0], &*all[1].allowed_domains[0]), ("example.com", "corp.example"));
+        assert_eq!((all[0].is_limited, all[1].is_limited), (false, true));
         assert_eq!(all[1].scopes, ["openid".into(), "email".into()]);
         assert!(read(&OWN.replace("true", "false")).unwrap().all().is_empty());
         assert!(read("").unwrap().all().is_empty());

@@ -198,17 +198,19 @@ impl Flow {
         let domain = email.as_deref().and_then(|address| address.rsplit_once('@')).map(|(_, domain)| domain);
         let may_join = domain.is_some_and(|domain| settings.allowed_domains.iter().any(|allowed| **allowed == *domain));
         let text = |name: &str| claims.get(name).and_then(Value::as_str).map(Into::into);
+        let profile_email = email.as_deref().map(Into::into);
         Ok(Vouched {
             issuer: provider.endpoints.issuer.clone(),
+            // A provider with domains of its own says whose the addresses of these are, and of no others.
+            email: email.filter(|_| may_join || !settings.is_limited),
             may_join: may_join.then_some(external.default_role),
             profile: Profile {
                 provider: settings.id.as_str().into(),
                 subject: claims::subject(claims).unwrap_or_default().into(),
-                email: email.as_deref().map(Into::into),
+                email: profile_email,
                 name: text("name"),
                 picture: text("picture"),
             },
-            email,
         })
     }
 

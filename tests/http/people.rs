@@ -199,6 +199,27 @@ fn no_key_gives_itself_or_others_more_than_it_has() {
     client.get("/api/version").refused(401);
 }
 
+/// By name and bindings people sign in and are known in chats: who sets them can act as the user.
+#[test]
+fn a_narrow_key_says_of_nobody_who_they_are() {
+    let daemon = daemon();
+    let (amy, _) = person(&daemon, "amy", "admin");
+    let path = format!("/api/users/{amy}");
+    let before = daemon.get(&path).expect(200);
+    let client = |body: &Value| daemon.keyed(&text(&daemon.post("/api/keys", body).expect(201)["key"]));
+    let narrow = client(&json!({ "name": "narrow", "scopes": ["admin", "read"] }));
+    let mail = json!({ "channel_bindings": { "email": "eve@example.com" } });
+    let renamed = json!({ "name": "eve@example.com" });
+    let with_role = json!({ "name": "eve@example.com", "role": "viewer" });
+    for body in [&mail, &renamed, &with_role, &json!({ "channel_bindings": {} })] {
+        narrow.put(&path, body).refused(403);
+    }
+    assert_eq!(daemon.get(&path).expect(200), before);
+    let whole = client(&json!({ "name": "whole" }));
+    assert_eq!(whole.put(&path, &mail).expect(200)["channel_bindings"], mail["channel_bindings"]);
+    assert_eq!(whole.put(&path, &renamed).expect(200)["name"], renamed["name"]);
+}
+
 #[test]
 fn bad_fields_are_named() {
     let daemon = daemon();

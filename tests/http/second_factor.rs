@@ -18,12 +18,12 @@ use crate::support::until;
 const TOTP: &str = "rate_limit_per_second = 1000000\n[approval]\nsecond_factor = \"totp\"\n";
 
 /// Codes of a secret around this moment, in the order in which they may be used.
-struct Codes {
-    before: String,
-    now: String,
-    next: String,
+pub(crate) struct Codes {
+    pub(crate) before: String,
+    pub(crate) now: String,
+    pub(crate) next: String,
     /// Six digits that are no code near this moment.
-    wrong: String,
+    pub(crate) wrong: String,
 }
 
 /// Runs a line of Python that knows `pyotp`, and has `arguments` in `a`.
@@ -37,7 +37,7 @@ fn pyotp(line: &str, arguments: &[&str]) -> String {
 
 impl Codes {
     /// Early in a step, so that all of them count for as long as a test takes: Python, too, may take long to start.
-    fn of(secret: &str) -> Self {
+    pub(crate) fn of(secret: &str) -> Self {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
         let line = "t = pyotp.TOTP(a[0]); n = int(a[1])\nprint(*[t.at(n + 30 * o) for o in range(-3, 4)])";
         let said = until("codes are there early in a step of thirty seconds", || {
@@ -51,11 +51,11 @@ impl Codes {
     }
 }
 
-fn setup(client: &Client, body: &Value) -> Reply {
+pub(crate) fn setup(client: &Client, body: &Value) -> Reply {
     client.post("/api/approvals/totp/setup", body)
 }
 
-fn confirm(client: &Client, code: &str) -> Reply {
+pub(crate) fn confirm(client: &Client, code: &str) -> Reply {
     client.post("/api/approvals/totp/confirm", &json!({ "code": code }))
 }
 
@@ -70,12 +70,12 @@ fn status(client: &Client) -> (bool, bool, bool, u64) {
     (is("enrolled"), is("confirmed"), is("enforced"), status["remaining_recovery_codes"].as_u64().expect("a number"))
 }
 
-fn request(client: &Client, agent: &str) -> String {
+pub(crate) fn request(client: &Client, agent: &str) -> String {
     let asked = client.post("/api/approvals", &json!({ "agent_id": agent, "action": "act" })).expect(201);
     text(&asked["id"])
 }
 
-fn approve(client: &Client, id: &str, code: &str) -> Reply {
+pub(crate) fn approve(client: &Client, id: &str, code: &str) -> Reply {
     client.post(&format!("/api/approvals/{id}/approve"), &json!({ "totp_code": code }))
 }
 

@@ -5,6 +5,7 @@ mod misbehaving;
 pub(crate) mod password;
 mod provider;
 mod real;
+mod several;
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::http::error::Error;
-use crate::http::failures::Failures;
+use crate::http::failures::{Failures, Guess};
 use crate::http::origin::{OriginClass, Origins};
 use crate::http::principal::{Directory, Grant, Principal};
 use crate::http::rate::{ClientKey, RateLimit, Share};
@@ -232,7 +232,7 @@ impl Policy {
         Shown::Wrong
     }
 
-    /// May a client try a password now?
+    /// May a client try a code now?
     ///
     /// # Errors
     /// 429 for a client that has sent many wrong keys or passwords.
@@ -240,7 +240,20 @@ impl Policy {
         self.failures.check(ClientKey::of(client), Instant::now())
     }
 
-    /// A client sent a wrong password.
+    /// Lets a client try a password, which counts as wrong until [`undo_guess`](Self::undo_guess).
+    ///
+    /// # Errors
+    /// 429 for a client that has sent many wrong keys or passwords.
+    pub(crate) fn begin_guess(&self, client: IpAddr) -> Result<Guess, Error> {
+        self.failures.begin(ClientKey::of(client), Instant::now())
+    }
+
+    /// The password was right, or nobody looked at it.
+    pub(crate) fn undo_guess(&self, guess: &Guess) {
+        self.failures.undo(guess);
+    }
+
+    /// A client sent a wrong code.
     pub(crate) fn note_guess(&self, client: IpAddr) {
         self.failures.add(ClientKey::of(client), Instant::now());
     }

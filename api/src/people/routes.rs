@@ -147,6 +147,10 @@ async fn update_user(call: Call) -> Result<Response, Error> {
     let (user, body): (UserId, UserBody) = (call.id("id")?, call.json()?);
     let before = call.ask(Get::<UserView>(user)).await?.user.role;
     check_rank(&call, before)?;
+    // Whoever says who signs in as a user may do what the user may do.
+    if body.names_someone() {
+        check_scopes(&call, before, &[])?;
+    }
     if let Some(role) = body.role.map(Role::from) {
         check_rank(&call, role)?;
         check_scopes(&call, role, &[])?;

@@ -151,6 +151,11 @@ pub(crate) struct UserBody {
 }
 
 impl UserBody {
+    /// Does it say who the user is, by which people sign in and are known in chats?
+    pub(crate) const fn names_someone(&self) -> bool {
+        self.name.is_some() || self.channel_bindings.is_some()
+    }
+
     /// The same for the world.
     pub(crate) fn fields(self) -> UserFields {
         UserFields {

@@ -130,6 +130,13 @@ pub trait SecondFactor: Send + Sync + 'static {
     /// # Errors
     /// [`FactorError`].
     fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError>;
+
+    /// Is this the code of someone who signs in with a password? The grace period of approvals neither replaces it nor begins
+    /// with it. None is needed when approving needs none.
+    ///
+    /// # Errors
+    /// [`FactorError`].
+    fn verify(&self, code: Option<&str>) -> Result<(), FactorError>;
 }
 
 /// Runs a look at the second factor on a thread that may wait for the disk. `field` is where the code came in. A wrong code

@@ -57,15 +57,17 @@ async fn login(call: Call) -> Result<Response, Error> {
     if !cookie::is_own_page(&call.parts, true) {
         return Err(Error::of(ORIGIN, "a page of another site may not sign in here"));
     }
-    let policy = call.api.access.policy();
-    policy.check_guess(call.peer)?;
-    if !sign_ins(&call)?.check_password(username.clone(), password).await? {
-        policy.note_guess(call.peer);
+    let (policy, sign_ins) = (call.api.access.policy(), sign_ins(&call)?);
+    let guess = policy.begin_guess(call.peer)?;
+    let checked = sign_ins.check_password(username.clone(), password).await;
+    if !matches!(checked, Ok(false)) {
+        policy.undo_guess(&guess);
+    }
+    if !checked? {
         let wrong = Error::of(error_codes::WRONG_PASSWORD, "the name or the password is wrong");
         return Err(refused(&call, PROVIDER, wrong).await);
     }
-    let peer = call.peer;
-    factor::ask(&call, "totp_code", move |factor| factor.allow(peer, totp_code.as_deref())).await?;
+    factor::ask(&call, "totp_code", move |factor| factor.verify(totp_code.as_deref())).await?;
     let profile = Profile { provider: PROVIDER.into(), subject: username.as_str().into(), ..Profile::default() };
     let mut session = start(&call, Who::Configured(username), profile).await?;
     let cookie = SESSION.set(&call.parts, session.token.as_deref().unwrap_or_default(), session.expires_in);

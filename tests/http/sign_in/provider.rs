@@ -18,7 +18,7 @@ use crate::support::model_server::{ModelServer, Received, Reply};
 /// The key of the configuration.
 pub(super) const KEY: &str = "the-key-of-the-configuration-0123456789";
 /// The client secret, and the variable that has it.
-const SECRET: (&str, &str) = ("SIGN_IN_TEST_SECRET", "client-secret-canary");
+pub(super) const SECRET: (&str, &str) = ("SIGN_IN_TEST_SECRET", "client-secret-canary");
 
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)

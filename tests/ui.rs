@@ -110,6 +110,7 @@ cases! {
         pictures,
     }
     people { keys, devices, roles, budgets, password }
+    rights { narrowed }
     sign_in { rights, states_and_codes, keys_and_tokens, the_end_of_a_session, logout }
     product {
         a_key_is_tested_a_model_chosen_and_a_tool_runs,

@@ -110,6 +110,7 @@ cases! {
         pictures,
     }
     people { keys, devices, roles, budgets, password }
+    rights { narrowed }
     sign_in { rights, states_and_codes, keys_and_tokens, the_end_of_a_session, logout }
     product {
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
@@ -133,7 +134,7 @@ cases! {
         health,
         pictures,
     }
-    world { live, events, query, snapshots, rehearsals, pictures }
+    world { live, past, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,
         an_answer_is_streamed_and_stored,

@@ -399,11 +399,11 @@ async function choosePage() {
   }
 }
 
-/** Learns who this is; another person or role than the one that the page was built for needs another page. */
+/** Learns who this is; another person, role or scopes than the one that the page was built for needs another page. */
 async function introduce() {
   const before = me();
   await learn();
-  if (isBuilt && (me().role !== before.role || (me().user_id ?? null) !== (before.user_id ?? null))) location.reload();
+  if (isBuilt && [(of) => of.role, (of) => of.user_id ?? "", (of) => of.scopes.join()].some((part) => part(me()) !== part(before))) location.reload();
 }
 
 let isBuilt = false;

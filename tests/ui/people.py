@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 import access
 import stage as stages
+from library import cards
 from stage import config, until
 
 KEY = 'api_key = "the-key-of-the-configuration"\n'
@@ -125,7 +126,7 @@ def case_devices(stage):
     expect(page.get_by_text("No device is paired")).to_be_visible()
 
 
-@config(KEY)
+@config(KEY + "[prompt_intelligence]\nenabled = true\n")
 def case_roles(stage):
     """A user and a viewer see their own agents, and no page, button or menu entry that would be refused."""
     stage.daemon.agent("shared")
@@ -133,7 +134,7 @@ def case_roles(stage):
     eve_id, eve_key = person(stage, "eve", "viewer")
     page = sign_in(stage, key)
     expect(page.get_by_text("Welcome to agentsvc")).to_be_visible()
-    assert names(page) == ["chat", "automation", "library"], names(page)
+    assert names(page) == ["chat", "memory", "automation", "library"], names(page)
     expect(page.get_by_text("shared")).to_have_count(0)
     page.locator(".conversation").get_by_role("button", name="New agent").click()
     dialog = page.get_by_role("dialog")
@@ -154,11 +155,11 @@ def case_roles(stage):
     for tab in ["", "/triggers", "/workflows", "/goals"]:
         page.goto(stage.daemon.url + f"/#/automation{tab}")
         page.locator(".tab-panel .empty, .tab-panel .stack").first.wait_for()
-    expect(page.get_by_role("link", name="Tasks")).to_have_count(0)
-    # Of the library, media alone are for this key.
-    page.goto(stage.daemon.url + "/#/library")
+    tasks_of_a_user(stage, page)
+    graph_of_a_user(stage, page, agents["agent_id"])
+    prompts_of_a_user(stage, page)
+    page.goto(stage.daemon.url + "/#/library/media")
     expect(page.get_by_role("heading", name="No media yet")).to_be_visible()
-    expect(page.get_by_role("navigation", name="Sections of Library").get_by_role("link")).to_have_text(["Media"])
     access.check(page, "the media of a user")
     page.goto(stage.daemon.url + f"/#/agent/{agents['agent_id']}")
     expect(page.get_by_role("region", name="Recent runs")).to_contain_text("done")
@@ -174,7 +175,7 @@ def case_roles(stage):
     stage.daemon.call("PUT", f"/api/agents/{agents['agent_id']}/owner", {"user_id": eve_id})
     viewer = sign_in(stage, eve_key)
     expect(viewer.locator(".log")).to_contain_text("hello")
-    assert names(viewer) == ["chat", "library"], names(viewer)
+    assert names(viewer) == ["chat", "memory", "library"], names(viewer)
     expect(viewer.locator(".composer")).to_have_count(0)
     for name in ["New agent", "New session", "Ask again"]:
         expect(viewer.get_by_role("button", name=name)).to_have_count(0)
@@ -189,6 +190,67 @@ def case_roles(stage):
     viewer.get_by_role("link", name="Settings", exact=True).click()
     expect(viewer.get_by_text("Your key may not change agents.")).to_be_visible()
     access.check(viewer, "an agent of a viewer")
+    viewer.goto(stage.daemon.url + f"/#/library/prompts/{agents['agent_id']}")
+    cards(viewer, "Versions").get_by_role("button", name="More for").click()
+    expect(viewer.get_by_role("menuitem")).to_have_text(["Show the prompt", "Show what changed"])
+    viewer.keyboard.press("Escape")
+    expect(viewer.locator(".tab-actions button")).to_have_count(0)
+    access.check(viewer, "the prompts of a viewer")
+    viewer.goto(stage.daemon.url + f"/#/memory?agent={agents['agent_id']}&entity=project%3Aengine")
+    expect(viewer.get_by_role("list", name="Relations of Engine")).to_contain_text("Coal")
+    expect(viewer.get_by_role("button", name=re.compile("^Delete"))).to_have_count(0)
+
+
+def tasks_of_a_user(stage, page):
+    """A user sees and posts the tasks of their own agents."""
+    stage.daemon.call("POST", "/api/tasks", {"title": "Of the installation"})
+    page.goto(stage.daemon.url + "/#/automation/tasks")
+    expect(page.get_by_role("heading", name="The queue is empty")).to_be_visible()
+    page.get_by_role("button", name="New task").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Count the apples")
+    dialog.get_by_label("Assignee").fill("anns")
+    dialog.get_by_role("button", name="Create").click()
+    pending = page.get_by_role("region", name="Pending")
+    expect(pending).to_contain_text("Count the apples")
+    expect(pending.locator(".badge").first).to_have_text("1")
+    access.check(page, "the tasks of a user")
+
+
+def graph_of_a_user(stage, page, agent):
+    """Of the memory, a user sees the knowledge graphs of their own agents."""
+    api(page, "POST", f"/api/memory/agents/{agent}/relations", [{"subject": "Engine", "subject_type": "project", "relation": "needs", "object": "Coal", "object_type": "concept"}])
+    page.goto(stage.daemon.url + "/#/memory")
+    expect(page.get_by_role("navigation", name="Sections of Memory").get_by_role("link")).to_have_text(["Knowledge graph"])
+    page.get_by_label("Agent", exact=True).fill("anns")
+    page.keyboard.press("Tab")
+    page.get_by_role("table", name="Entities").get_by_role("button", name="Engine").click()
+    expect(page.get_by_role("list", name="Relations of Engine")).to_contain_text("Coal")
+    expect(page.get_by_role("button", name="Delete the entity")).to_be_visible()
+    access.check(page, "the graph of a user")
+
+
+def prompts_of_a_user(stage, page):
+    """A user chooses one of their own agents, and saves a version of its prompt."""
+    page.goto(stage.daemon.url + "/#/library")
+    expect(page.get_by_role("heading", name="Choose an agent")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Sections of Library").get_by_role("link")).to_have_text(["Prompts", "Media"])
+    # Another's agent is not found.
+    page.get_by_label("Agent", exact=True).fill("shared")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_label("Agent", exact=True)).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Agent", exact=True).fill("anns")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_text("No versions yet.")).to_be_visible()
+    page.get_by_role("button", name="Save a version").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("System prompt").fill("Be kind.")
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    cards(page, "Versions").get_by_role("button", name="More for").click()
+    page.get_by_role("menuitem", name="Activate").click()
+    dialog.get_by_role("button", name="Activate", exact=True).click()
+    expect(cards(page, "Versions")).to_contain_text("active")
+    access.check(page, "the prompts of a user")
 
 
 @config(KEY + "[budget]\nuser_daily_limit_usd = 4\n" + '[[users]]\nname = "zoe"\nrole = "viewer"\n')

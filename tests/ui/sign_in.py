@@ -164,7 +164,7 @@ def case_rights(stage):
         # Someone of the domain whom the configuration does not name is a user, and sees what is theirs.
         other = provider.browser(stage)
         provider.signed_in(other, "bob")
-        assert whoami(other)["role"] == "user" and names(other) == ["chat", "automation", "library"], names(other)
+        assert whoami(other)["role"] == "user" and names(other) == ["chat", "memory", "automation", "library"], names(other)
         expect(other.get_by_text("Welcome to agentsvc")).to_be_visible()
         expect(other.get_by_text("shared")).to_have_count(0)
         other.goto(provider.page_url + "#/settings")

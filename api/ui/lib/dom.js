@@ -152,7 +152,7 @@ export function field(label, control, { hint = "", id = control.id || uniqueId("
 /** What a page shows where there is nothing yet: an icon, a title, a sentence on what to do, and buttons. */
 export function emptyState({ icon = null, title, text = "", actions = [] }) {
   return h("div", { class: "empty" }, icon, h("h2", {}, title), text ? h("p", {}, text) : null,
-    actions.length > 0 ? h("div", { class: "buttons" }, actions) : null);
+    actions.some(Boolean) ? h("div", { class: "buttons" }, actions) : null);
 }
 
 /** Grey bars in the place of what is still loading. */

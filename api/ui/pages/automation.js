@@ -11,7 +11,7 @@ export const TABS = [
   { name: "triggers", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
   { name: "workflows", label: "Workflows", text: "Pipelines of agent steps, and their runs.", load: () => import("./automation/workflows.js") },
   { name: "goals", label: "Goals", text: "Goals of agents. Open goals are part of the agent's prompt.", load: () => import("./automation/goals.js") },
-  { name: "tasks", all: true, label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
+  { name: "tasks", label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
 ];
 
 export async function mount(root, ctx) {

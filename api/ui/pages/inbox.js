@@ -85,7 +85,7 @@ export async function mount(root, ctx) {
 
   /** One click where nothing else is asked for; else the page of approvals has the form. */
   function decisions({ approval }) {
-    if (!can("write")) return null;
+    if (!can("admin")) return null;
     const isOneClick = !isCodeNeeded && !approval.answer_schema;
     const button = (label, run, style = "") => h("button", { type: "button", class: `small ${style}`, "aria-label": `${label} ${approval.action}`, data: { key: `${label} ${approval.id}` }, onclick: () => run().catch(showError) }, label);
     return [

@@ -7,6 +7,7 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 
 const PAGE = 50;
@@ -36,7 +37,9 @@ export async function mount(root, ctx) {
     return made;
   }
 
-  async function read() {
+  /** Reads the numbers of the queue, which are of the tasks of all: others count what they see. */
+  async function readNumbers() {
+    if (!seesAll()) return {};
     const [status, queue] = await Promise.all([get("/api/tasks/status", { signal }), get("/api/queue/status", { signal })]);
     const { throughput = {} } = queue;
     const stat = (name, value, note) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), note ? h("small", {}, note) : null);
@@ -45,16 +48,21 @@ export async function mount(root, ctx) {
       stat("Running", number(queue.running), `${number(queue.claims_expired)} claims expired`),
       stat("Completed in the last hour", number(throughput.completed_last_hour), `${number(throughput.completed_last_minute)} in the last minute`),
       stat("Failed in the last hour", number(throughput.failed_last_hour), `${number(throughput.failed_last_minute)} in the last minute`));
+    return status;
+  }
+
+  async function read() {
+    const status = await readNumbers();
     const shows = await Promise.all([...columns.values()].map((one) => readColumn(one, status[one.state])));
     // All at once: a task that has moved would stand in two columns for a moment, or in none.
     for (const show of shows) show();
-    const isEmpty = COLUMNS.every(([state]) => !status[state]);
+    const isEmpty = [...columns.values()].every(({ items }) => items.length === 0);
     if (isEmpty && nothing.parentNode === null) board.after(nothing);
     else if (!isEmpty) nothing.remove();
     board.hidden = isEmpty;
   }
 
-  /** Reads a column; what comes back shows it. */
+  /** Reads a column; what comes back shows it. `total` is how many tasks it has, where that is known. */
   async function readColumn(one, total) {
     const items = [];
     let cursor = null;
@@ -66,7 +74,7 @@ export async function mount(root, ctx) {
       if (!cursor) break;
     }
     return () => {
-      one.total.textContent = number(total);
+      one.total.textContent = total === undefined ? `${number(items.length)}${cursor === null ? "" : "+"}` : number(total);
       one.more.hidden = cursor === null || pages >= CARDS_MAX / PAGE;
       const text = JSON.stringify(items);
       // Nothing changed: nothing is built, and what has the focus keeps it.

@@ -5,6 +5,7 @@ import { textInput } from "../../lib/controls.js";
 import { confirm, faultText, toast } from "../../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { Graph } from "./graph.js";
 import { Tested, testPart } from "./step-test.js";
 import { stepForm } from "./workflow-form.js";
@@ -58,7 +59,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
 
   function made(step) {
     const form = stepForm(step, () => changed());
-    return { form, test: testPart(form, tested, signal) };
+    return { form, test: can("chat") && testPart(form, tested, signal) };
   }
 
   function body() {
@@ -88,7 +89,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
       button("Move up", "chevron", () => move(-1), chosen === 0), button("Move down", "chevron", () => move(1), chosen === steps.length - 1),
       button("Copy this step", "copy", () => insert(chosen + 1, made(form.read())), steps.length >= STEPS_MAX), button("Remove this step", "trash", remove, steps.length === 1)),
     form.node, test);
-    test.hidden = form.sketch().mode === "collect";
+    if (test) test.hidden = form.sketch().mode === "collect";
     changed();
     if (focus) form.fields.name.control.focus({ preventScroll: matchMedia("(min-width: 901px)").matches });
   }

@@ -8,6 +8,7 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
@@ -114,7 +115,7 @@ export async function mount(root, ctx) {
       refill(list, h("li", { class: "dim" }, "This daemon cannot send tasks to agents of other systems: it has no routes for them. Update it to use this part."));
       return false;
     }
-    if (discoverButton.parentNode !== ctx.actions) fill(ctx.actions, discoverButton);
+    if (can("admin") && discoverButton.parentNode !== ctx.actions) fill(ctx.actions, discoverButton);
     show();
     await follow();
     return true;
@@ -141,7 +142,7 @@ export async function mount(root, ctx) {
       agent.card_changed_at ? h("p", { class: "hint" }, `Its card changed ${ago(agent.card_changed_at)}.`) : null,
       agent.description ? h("p", { class: "server-text clamp" }, agent.description) : null,
       skills.length > 0 ? h("p", { class: "hint clamp" }, `Skills: ${namesOf(skills)}`) : null,
-      h("div", { class: "buttons" },
+      can("admin") && h("div", { class: "buttons" },
         h("button", { type: "button", data: { key: `send ${agent.id}` }, "aria-label": `Send a task to ${agent.name}`, onclick: () => send(agent).catch(showError) }, icon("send", 16), "Send a task"),
         h("span", { class: "grow" }),
         menuButton({ label: `More for ${agent.name}`, key: `more ${agent.id}`, items: () => [
@@ -219,7 +220,7 @@ export async function mount(root, ctx) {
       const agent = agents.find((one) => one.id === task.agent_id);
       return h("li", {}, h("div", { class: "bar-row tight" }, h("strong", { class: "grow cut" }, task.agent_name), h("span", { class: `badge ${TONES[state] ?? ""}` }, state.replace("-", " ")), h("span", { class: "faint" }, ago(task.created_at))),
         h("p", { class: "dim clamp" }, task.message), answerNodes(answer),
-        state === "input-required" && agent ? h("div", { class: "buttons" }, h("button", { type: "button", class: "small", data: { key: `answer ${task.id}` }, "aria-label": `Answer ${agent.name}`, onclick: () => send(agent, task).catch(showError) }, "Answer")) : null);
+        state === "input-required" && agent && can("admin") ? h("div", { class: "buttons" }, h("button", { type: "button", class: "small", data: { key: `answer ${task.id}` }, "aria-label": `Answer ${agent.name}`, onclick: () => send(agent, task).catch(showError) }, "Answer")) : null);
     }), tasks.size === 0 ? h("li", { class: "dim" }, "No tasks were sent from this page.") : null);
   }
 

@@ -5,6 +5,7 @@ import { menuButton, showError } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { channelPath, MEANING, sendBadge, stateBadge } from "./channel-words.js";
 import { qrPicture } from "./qr.js";
 
@@ -43,7 +44,7 @@ export class ChannelView {
 
   tasks() {
     const { id, actions } = this;
-    return h("div", { class: "buttons" },
+    return can("admin") && h("div", { class: "buttons" },
       h("button", { type: "button", onclick: () => actions.test(id).catch(showError) }, icon("send", 18), "Test"),
       h("button", { type: "button", onclick: () => actions.edit(id).catch(showError) }, icon("edit", 18), "Edit"),
       menuButton({ label: `More for ${id}`, items: () => [
@@ -130,7 +131,7 @@ export class ChannelView {
     refill(this.code, h("section", { class: "card stack", "aria-label": "QR code of the channel" }, h("h3", { tabindex: "-1" }, "Sign in with a QR code"),
       h("p", { role: "status" }, text), code.message ? h("p", { class: "server-text" }, code.message) : null, picture,
       code.expires_at ? h("p", { class: "hint" }, `Valid until ${when(code.expires_at) || code.expires_at}`) : null,
-      code.status === "expired" || code.status === "failed" ? h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => this.startCode().catch(showError) }, icon("retry", 18), "Show another code")) : null));
+      can("admin") && (code.status === "expired" || code.status === "failed") ? h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => this.startCode().catch(showError) }, icon("retry", 18), "Show another code")) : null));
   }
 
   pairs(channel) {

@@ -5,6 +5,7 @@ import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ChannelView } from "./channel.js";
@@ -77,7 +78,7 @@ export async function mount(root, ctx) {
   ctx.onRoute((path) => {
     if ((path[0] ?? null) !== (view?.id ?? null)) route(path).catch(showError);
   });
-  ctx.key("n", "Add a channel", actions.browse);
+  if (can("admin")) ctx.key("n", "Add a channel", actions.browse);
   await route(ctx.path, true);
   await view.read();
   again = poll(() => view.read(), EVERY_MS, { signal });
@@ -103,7 +104,7 @@ class ChannelList {
       ],
     });
     this.pairings = h("ul", { class: "tool-list", "aria-label": "Paired chats" });
-    this.pair = h("button", { type: "button", class: "small", onclick: () => actions.pair(this.rows.map((row) => row.name)).catch(showError) }, icon("plus", 16), "Allow a chat");
+    this.pair = can("admin") && h("button", { type: "button", class: "small", onclick: () => actions.pair(this.rows.map((row) => row.name)).catch(showError) }, icon("plus", 16), "Allow a chat");
     const chats = h("section", { class: "card stack", "aria-label": "Allowed chats" },
       h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Allowed chats"), this.pair),
       h("p", { class: "hint" }, "A channel without rules of its own answers only these chats. To allow a new chat, create a code here and send it from that chat."), this.pairings);
@@ -113,22 +114,22 @@ class ChannelList {
     this.nothing = emptyState({
       icon: icon("chat", 28), title: "No channels yet",
       text: "A channel lets people write to your agents from Telegram, Slack, e-mail and other platforms.",
-      actions: [h("button", { class: "primary", type: "button", onclick: actions.browse }, icon("plus", 18), "Add a channel")],
+      actions: [can("admin") && h("button", { class: "primary", type: "button", onclick: actions.browse }, icon("plus", 18), "Add a channel")],
     });
     this.node = h("div", { class: "stack" }, this.main, this.sites.node);
   }
 
   buttons() {
     const { actions } = this;
-    return [
+    return can("admin") ? [
       h("button", { type: "button", title: "Read the configuration of channels again", onclick: () => actions.reload().catch(showError) }, icon("retry", 18), "Reload"),
       h("button", { class: "primary", type: "button", onclick: actions.browse }, icon("plus", 18), "Add a channel"),
-    ];
+    ] : [];
   }
 
   menu(row) {
     const { actions } = this;
-    return menuButton({ label: `More for ${row.name}`, class: "quiet small only-icon", items: () => [
+    return can("admin") && menuButton({ label: `More for ${row.name}`, class: "quiet small only-icon", items: () => [
       { label: "Send a test message", icon: "send", run: () => actions.test(row.name) },
       { label: "Edit", icon: "edit", run: () => actions.edit(row.name) },
       { label: "Remove", icon: "trash", danger: true, run: () => actions.remove(row.name) },
@@ -160,7 +161,7 @@ class ChannelList {
     const line = (pairing) => h("li", {}, h("div", { class: "bar-row" },
       h("span", { class: "grow two" }, h("strong", { class: "cut" }, pairing.state === "offered" ? "Code that waits for a chat" : pairing.name || pairing.conversation),
         h("small", { class: "faint cut" }, pairing.state === "offered" ? `${pairing.channel}, until ${when(pairing.expires_at)}` : `${pairing.channel}, ${pairing.conversation}, since ${when(pairing.paired_at)}`)),
-      h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Remove ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Remove")));
+      can("admin") && h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Remove ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Remove")));
     refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired.") : null);
   }
 
@@ -215,7 +216,7 @@ class Gallery {
   card(entry) {
     const [name, kind] = platformText(entry);
     const sign = signOf(entry);
-    const add = h("button", { type: "button", data: { key: `add ${entry.id}` }, "aria-label": `Set up ${name}`, onclick: () => this.actions.add(entry).catch(showError) }, icon("plus", 16), "Set up");
+    const add = can("admin") && h("button", { type: "button", data: { key: `add ${entry.id}` }, "aria-label": `Set up ${name}`, onclick: () => this.actions.add(entry).catch(showError) }, icon("plus", 16), "Set up");
     return h("li", { class: "card connection-card" },
       h("div", { class: "bar-row tight" }, sign ? h("span", { class: "card-sign", "aria-hidden": "true" }, sign) : icon("chat", 20), h("h3", { class: "grow cut" }, name), kind ? h("span", { class: "badge" }, kind) : null),
       h("p", { class: "dim clamp" }, entry.error ?? entry.description),

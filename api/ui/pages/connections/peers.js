@@ -6,6 +6,7 @@ import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
@@ -68,7 +69,7 @@ export async function mount(root, ctx) {
     const rest = (peer.agents ?? []).length - names.length;
     return h("li", { class: "card connection-card" },
       h("div", { class: "bar-row tight" }, icon("link", 20), h("h3", { class: "grow cut" }, peer.node_name || peer.node_id), h("span", { class: `badge ${isUp ? "good" : "bad"}` }, peer.state),
-        pin ? menuButton({ label: `More for ${peer.node_name || peer.node_id}`, key: `more ${peer.node_id}`, class: "quiet small only-icon", items: () => [{ label: "Forget its key", icon: "trash", danger: true, run: () => forget(peer) }] }) : null),
+        pin && can("admin") ? menuButton({ label: `More for ${peer.node_name || peer.node_id}`, key: `more ${peer.node_id}`, class: "quiet small only-icon", items: () => [{ label: "Forget its key", icon: "trash", danger: true, run: () => forget(peer) }] }) : null),
       h("dl", { class: "pairs" },
         h("dt", {}, "Address"), h("dd", { class: "mono" }, peer.address),
         h("dt", {}, "Node id"), h("dd", { class: "mono" }, peer.node_id),

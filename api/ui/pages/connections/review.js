@@ -20,7 +20,7 @@ function hintsOf(tool) {
   return hints.length > 0 ? h("p", { class: "hint" }, `Hints: ${hints.join(", ")}`) : null;
 }
 
-/** The tools that wait, each with its change; `accept()` is called with none of them left out. Null when none wait. */
+/** The tools that wait, each with its change; `accept()` is called with none of them left out, and null for who may not. Null when none wait. */
 export function reviewCard(server, accept) {
   const review = server.tools_review;
   if (!review) return null;
@@ -31,7 +31,7 @@ export function reviewCard(server, accept) {
     tool.description ? h("p", { class: "server-text" }, tool.description) : null, flagOf(server.flagged_tools, tool.name), hintsOf(tool),
     tool.input_schema ? h("details", {}, h("summary", {}, "Input"), h("pre", { class: "code-box", tabindex: "0", role: "region", "aria-label": `Input of ${tool.name}` }, JSON.stringify(tool.input_schema, null, 2))) : null);
   return h("section", { class: "card stack review", "aria-label": "Tools to accept" },
-    h("div", { class: "bar-row" }, h("h3", { class: "grow" }, "Tools to accept"), h("button", { type: "button", class: "primary", onclick: accept }, icon("check", 18), waiting > 0 ? `Accept ${count(waiting, "tool")}` : "Accept the list")),
+    h("div", { class: "bar-row" }, h("h3", { class: "grow" }, "Tools to accept"), accept && h("button", { type: "button", class: "primary", onclick: accept }, icon("check", 18), waiting > 0 ? `Accept ${count(waiting, "tool")}` : "Accept the list")),
     h("p", { class: "hint" }, "The server has changed its tools since you accepted them. Agents cannot call new and changed tools until you accept them. Read what models would read:"),
     h("ul", { class: "tool-list", "aria-label": "Changed tools" }, added.map((tool) => line("new", "accent", tool)), changed.map((tool) => line("changed", "warn", tool)),
       removed.map((name) => line("removed", "", { name }))));

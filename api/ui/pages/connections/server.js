@@ -6,6 +6,7 @@ import { menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { flagOf, reviewCard } from "./review.js";
 import { pathOf } from "./server-form.js";
 import { canSignIn, signInOf, signInText } from "./sign-in.js";
@@ -95,7 +96,7 @@ export class ServerView {
     const { server, actions } = this;
     this.title.textContent = server.name;
     const isOwn = server.source !== "config";
-    refill(this.tasks,
+    if (can("admin")) refill(this.tasks,
       canSignIn(server) ? h("button", { type: "button", class: "primary", onclick: () => actions.signIn(server).catch(showError) }, icon("key", 18), "Sign in") : null,
       h("button", { type: "button", onclick: (event) => this.busy(event, () => actions.reconnect(server)) }, icon("retry", 18), "Reconnect"),
       isOwn ? h("button", { type: "button", onclick: () => actions.edit(server).catch(showError) }, icon("edit", 18), "Edit") : null,
@@ -103,7 +104,7 @@ export class ServerView {
         ...(server.auth?.state === "authorized" ? [{ label: "Sign out", icon: "out", run: () => actions.signOut(server) }] : []),
         ...(isOwn ? [{ label: "Remove", icon: "trash", danger: true, run: () => actions.remove(server) }] : []),
       ] }) : null);
-    refill(this.review, reviewCard(server, () => actions.accept(server).catch(showError)));
+    refill(this.review, reviewCard(server, can("admin") ? () => actions.accept(server).catch(showError) : null));
     this.showTools();
     this.logCard.hidden = !this.isProgram;
     const text = `mcp_servers = ["${server.name}"]\n\n[capabilities]\ntools = ["mcp_${plain(server.name)}_*"]`;

@@ -5,6 +5,7 @@ import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ServerView } from "./server.js";
@@ -96,7 +97,7 @@ export async function mount(root, ctx) {
   ctx.onRoute((path) => {
     if ((path[0] ?? null) !== (view?.id ?? null)) route(path).catch(showError);
   });
-  ctx.key("n", "Add a server", () => actions.add().catch(showError));
+  if (can("admin")) ctx.key("n", "Add a server", () => actions.add().catch(showError));
   await route(ctx.path, true);
   await view.read();
   again = poll(() => view.read(), EVERY_MS, { signal });
@@ -127,22 +128,22 @@ class ServerList {
     this.nothing = emptyState({
       icon: icon("link", 28), title: "No MCP servers yet",
       text: "An MCP server gives your agents tools, such as files, a calendar or a code host.",
-      actions: [h("a", { class: "button", href: "#/connections/catalog" }, "Browse the catalog"), h("button", { class: "primary", type: "button", onclick: () => actions.add().catch(showError) }, icon("plus", 18), "Add a server")],
+      actions: [h("a", { class: "button", href: "#/connections/catalog" }, "Browse the catalog"), can("admin") && h("button", { class: "primary", type: "button", onclick: () => actions.add().catch(showError) }, icon("plus", 18), "Add a server")],
     });
     this.node = h("div", {});
   }
 
   buttons() {
     const { actions } = this;
-    return [
+    return can("admin") ? [
       h("button", { type: "button", title: "Read the catalog again and restart servers whose entry changed", onclick: () => actions.reload().catch(showError) }, icon("retry", 18), "Reload"),
       h("button", { class: "primary", type: "button", onclick: () => actions.add().catch(showError) }, icon("plus", 18), "Add a server"),
-    ];
+    ] : [];
   }
 
   menu(row) {
     const { actions } = this;
-    return menuButton({ label: `More for ${row.name}`, class: "quiet small only-icon", items: () => [
+    return can("admin") && menuButton({ label: `More for ${row.name}`, class: "quiet small only-icon", items: () => [
       ...(canSignIn(row) ? [{ label: "Sign in", icon: "key", run: () => actions.signIn(row) }] : []),
       { label: "Reconnect", icon: "retry", run: () => actions.reconnect(row) },
       ...(row.source === "config" ? [] : [{ label: "Edit", icon: "edit", run: () => actions.edit(row) }, { label: "Remove", icon: "trash", danger: true, run: () => actions.remove(row) }]),

@@ -5,6 +5,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { credentialFields } from "../connections/catalog.js";
 import { sign } from "./words.js";
 
@@ -41,8 +42,8 @@ export async function mount(root, ctx) {
       h("p", { class: "dim clamp" }, row.description),
       row.error ? h("p", { class: "fault" }, row.error) : row.installed ? h("p", { class: "faint" }, count(row.tool_count, "tool")) : null,
       h("div", { class: "buttons" }, row.installed
-        ? [h("a", { class: "button", href: `#/connections/servers/${encodeURIComponent(row.name)}`, "aria-label": `Open ${name}` }, "Open"), h("button", { type: "button", "aria-label": `Remove ${name}`, data: { key: `remove ${row.name}` }, onclick: () => remove(row).catch(showError) }, icon("trash", 16), "Remove")]
-        : h("button", { type: "button", "aria-label": `Install ${name}`, data: { key: `install ${row.name}` }, onclick: () => install(row).catch(showError) }, icon("plus", 16), "Install")));
+        ? [h("a", { class: "button", href: `#/connections/servers/${encodeURIComponent(row.name)}`, "aria-label": `Open ${name}` }, "Open"), can("admin") && h("button", { type: "button", "aria-label": `Remove ${name}`, data: { key: `remove ${row.name}` }, onclick: () => remove(row).catch(showError) }, icon("trash", 16), "Remove")]
+        : can("admin") && h("button", { type: "button", "aria-label": `Install ${name}`, data: { key: `install ${row.name}` }, onclick: () => install(row).catch(showError) }, icon("plus", 16), "Install")));
   }
 
   async function install(row) {

@@ -5,6 +5,7 @@ import { ask, faultText, showError } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { count, short } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { tellInstalled } from "./skills.js";
 
 const PLACES = [["marketplace", "Registry"], ["clawhub", "ClawHub"], ["clawhub-cn", "ClawHub mirror"]];
@@ -66,7 +67,7 @@ export async function mount(root, ctx) {
       h("p", { class: "dim clamp" }, item.description),
       h("p", { class: "faint" }, [item.version, item.author, item.downloads ? `${short(item.downloads)} downloads` : null].filter(Boolean).join(" · ")),
       h("div", { class: "buttons" }, item.is_installed ? h("span", { class: "badge good" }, "installed")
-        : h("button", { type: "button", "aria-label": `Install ${name}`, onclick: () => install(item).catch(showError) }, icon("plus", 16), "Install")));
+        : can("admin") && h("button", { type: "button", "aria-label": `Install ${name}`, onclick: () => install(item).catch(showError) }, icon("plus", 16), "Install")));
   }
 
   async function install(item) {

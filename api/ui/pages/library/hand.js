@@ -5,6 +5,7 @@ import { choice, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { handLines, lineList, needList } from "./words.js";
 
 /**
@@ -78,7 +79,7 @@ export class HandView {
       h("a", { class: "back-link", href: "#/library/hands" }, icon("chevron", 18), "All hands"),
       h("section", { class: "card stack", "aria-label": hand.name || hand.id },
         h("div", { class: "bar-row" }, h("h2", { class: "grow", tabindex: "-1" }, hand.name || hand.id),
-          h("div", { class: "buttons" },
+          can("admin") && h("div", { class: "buttons" },
             h("button", { type: "button", class: "danger-text", onclick: () => this.remove().catch(showError) }, icon("trash", 18), "Remove"),
             h("button", { type: "button", class: "primary", onclick: () => this.start().catch(showError) }, icon("play", 18), "Start"))),
         h("p", {}, hand.description),
@@ -91,7 +92,7 @@ export class HandView {
       h("section", { class: "card stack", "aria-label": "Permissions" }, h("h2", {}, "What it may do"),
         lineList(handLines(hand), { label: "Permissions", none: "Its agents have no tools and act when they get a message." })),
       h("section", { class: "card stack", "aria-label": "Needs" },
-        h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it needs"), h("button", { type: "button", class: "small", onclick: () => this.check().catch(showError) }, icon("retry", 16), "Check again")),
+        h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it needs"), can("admin") && h("button", { type: "button", class: "small", onclick: () => this.check().catch(showError) }, icon("retry", 16), "Check again")),
         needList(hand.requirements ?? [], "Needs"),
         hand.missing_tools?.length > 0 ? [h("p", {}, "Tools that this daemon does not have:"), lineList(hand.missing_tools, { label: "Missing tools", none: "", sign: "alert" })] : null));
   }

@@ -6,6 +6,7 @@ import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { HandView, activateHand } from "./hand.js";
 import { sign } from "./words.js";
 
@@ -28,7 +29,7 @@ export async function mount(root, ctx) {
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list);
   const nothing = emptyState({
     icon: icon("agents", 28), title: "No hands yet", text: "A hand is a ready-made agent, or a team of agents, with tools, schedules and settings of its own.",
-    actions: [h("button", { type: "button", class: "primary", onclick: () => install().catch(showError) }, icon("plus", 18), "Install a hand")],
+    actions: [can("admin") && h("button", { type: "button", class: "primary", onclick: () => install().catch(showError) }, icon("plus", 18), "Install a hand")],
   });
 
   async function read() {
@@ -50,7 +51,7 @@ export async function mount(root, ctx) {
         hand.active ? h("span", { class: `badge ${hand.degraded ? "warn" : "good"}` }, hand.degraded ? "running, incomplete" : "running") : hand.requirements_met ? null : h("span", { class: "badge warn" }, "needs something")),
       h("p", { class: "dim clamp" }, hand.description),
       h("p", { class: "faint" }, [hand.category, hand.tools?.length > 0 ? count(hand.tools.length, "tool") : null, hand.settings_count > 0 ? count(hand.settings_count, "setting") : null].filter(Boolean).join(" · ")),
-      h("div", { class: "buttons" }, h("button", { type: "button", "aria-label": `Start ${hand.name || hand.id}`, data: { key: `start ${hand.id}` }, onclick: () => start(hand).catch(showError) }, icon("play", 16), "Start")));
+      can("admin") && h("div", { class: "buttons" }, h("button", { type: "button", "aria-label": `Start ${hand.name || hand.id}`, data: { key: `start ${hand.id}` }, onclick: () => start(hand).catch(showError) }, icon("play", 16), "Start")));
   }
 
   async function start(hand) {
@@ -79,7 +80,7 @@ export async function mount(root, ctx) {
 
   /** Shows the list, or the hand that the address names. */
   async function route([id]) {
-    fill(ctx.actions, id === undefined ? buttons() : []);
+    fill(ctx.actions, id === undefined && can("admin") ? buttons() : []);
     if (id === undefined) {
       await read();
       return show();
@@ -91,6 +92,6 @@ export async function mount(root, ctx) {
   }
 
   ctx.onRoute((path) => route(path).catch(showError));
-  ctx.key("n", "Install a hand", () => install().catch(showError));
+  if (can("admin")) ctx.key("n", "Install a hand", () => install().catch(showError));
   await route(ctx.path);
 }

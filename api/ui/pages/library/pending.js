@@ -5,6 +5,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { lineList } from "./words.js";
 
 const ACTIONS = { create: "wants to create", update: "wants to rewrite", patch: "wants to change", rollback: "wants to take back a version of", delete: "wants to delete", write_file: "wants to write a file of", remove_file: "wants to remove a file of" };
@@ -34,16 +35,17 @@ export class Pending {
     const path = `/api/skills/pending/${encodeURIComponent(id)}`;
     const { candidate } = await get(path, { signal: this.signal });
     const reject = h("button", { type: "button", class: "danger-text", onclick: () => this.reject(candidate, path).catch(showError) }, "Reject it");
+    const mayDecide = can("admin");
     const done = await ask({
-      title: `Change of ${candidate.skill_name}`, wide: true, action: "Approve",
+      title: `Change of ${candidate.skill_name}`, wide: true, action: mayDecide ? "Approve" : "Close", cancel: mayDecide ? "Cancel" : null,
       body: [
         h("p", {}, h("strong", {}, candidate.agent_name), ` ${ACTIONS[candidate.action] ?? candidate.action} this skill.`, candidate.changelog ? ` ${candidate.changelog}` : ""),
         candidate.taint.length > 0 ? h("p", { class: "notice warn" }, icon("alert", 18), h("span", {}, `Before it proposed this, it had read untrusted content: ${candidate.taint.join(", ")}.`)) : null,
         candidate.warnings.length > 0 ? lineList(candidate.warnings, { label: "Warnings", none: "", sign: "alert" }) : null,
         this.texts(candidate.change),
-        h("div", { class: "buttons" }, reject),
+        mayDecide && h("div", { class: "buttons" }, reject),
       ],
-      submit: () => call("POST", `${path}/approve`, {}),
+      submit: () => mayDecide && call("POST", `${path}/approve`, {}),
     });
     if (!done) return;
     toast("Approved");

@@ -6,6 +6,7 @@ import { confirm, show as showDialog, showError, toast } from "../../lib/dialogs
 import { fill, h } from "../../lib/dom.js";
 import { bytes, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { lineList } from "./words.js";
 
 const milliseconds = (value) => `${number(value)} ms`;
@@ -30,7 +31,7 @@ export class PluginView {
   show() {
     const { plugin, status } = this;
     const pair = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
-    const button = (label, name, run) => h("button", { type: "button", data: { key: label }, onclick: () => run().catch(showError) }, icon(name, 18), label);
+    const button = (label, name, run) => can("admin") && h("button", { type: "button", data: { key: label }, onclick: () => run().catch(showError) }, icon(name, 18), label);
     const state = plugin.active ? "Its hooks run in conversations." : plugin.enabled ? "It is enabled, but [context_engine] of the configuration does not name it." : "It is disabled.";
     fill(this.node,
       h("a", { class: "back-link", href: "#/library/plugins" }, icon("chevron", 18), "All plugins"),
@@ -38,7 +39,7 @@ export class PluginView {
         h("div", { class: "bar-row" }, h("h2", { class: "grow", tabindex: "-1" }, plugin.name),
           plugin.enabled ? button("Disable", "pause", () => this.change("disable", "Disabled")) : button("Enable", "play", () => this.change("enable", "Enabled")),
           button("Reload", "retry", () => this.change("reload", "Read again")),
-          h("button", { type: "button", class: "danger-text", onclick: () => this.remove().catch(showError) }, icon("trash", 18), "Remove")),
+          can("admin") && h("button", { type: "button", class: "danger-text", onclick: () => this.remove().catch(showError) }, icon("trash", 18), "Remove")),
         h("p", {}, plugin.description),
         h("p", { class: "dim" }, state),
         status.runtime_available ? null : h("p", { class: "fault" }, `The runtime ${plugin.runtime} is not installed on the daemon's machine. Conversations go on without this plugin.`),
@@ -53,10 +54,10 @@ export class PluginView {
   hooks() {
     const row = ([name, of]) => h("tr", {}, h("th", { scope: "row" }, name, of.circuit_open ? h("span", { class: "badge bad" }, "paused after failures") : null),
       h("td", { class: "num" }, number(of.calls)), h("td", { class: "num" }, number(of.errors)), h("td", { class: "num" }, milliseconds(of.avg_elapsed_ms)), h("td", {}, of.last_error ?? ""),
-      h("td", {}, h("button", { type: "button", class: "small", "aria-label": `Test ${name}`, onclick: () => this.test(name).catch(showError) }, "Test")));
+      can("admin") && h("td", {}, h("button", { type: "button", class: "small", "aria-label": `Test ${name}`, onclick: () => this.test(name).catch(showError) }, "Test")));
     return h("section", { class: "card stack", "aria-label": "Hooks" }, h("h2", {}, "Hooks"),
       h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Health of hooks" },
-        h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Hook"), ["Calls", "Errors", "Average"].map((name) => h("th", { scope: "col", class: "num" }, name)), h("th", { scope: "col" }, "Last error"), h("th", { scope: "col" }, "Test"))),
+        h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Hook"), ["Calls", "Errors", "Average"].map((name) => h("th", { scope: "col", class: "num" }, name)), h("th", { scope: "col" }, "Last error"), can("admin") && h("th", { scope: "col" }, "Test"))),
           h("tbody", {}, Object.entries(this.health.hooks).map(row)))));
   }
 

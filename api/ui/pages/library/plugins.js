@@ -6,6 +6,7 @@ import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { PluginView } from "./plugin.js";
 import { lineList } from "./words.js";
 
@@ -40,7 +41,7 @@ export async function mount(root, ctx) {
   const body = h("div", { class: "stack" }, counts, list, faults);
   const nothing = emptyState({
     icon: icon("link", 28), title: "No plugins yet", text: "A plugin brings memories to conversations, changes what models read, or keeps records of its own.",
-    actions: [h("button", { type: "button", class: "primary", onclick: () => add(installPlugin, "Installed").catch(showError) }, icon("plus", 18), "Install a plugin")],
+    actions: [can("admin") && h("button", { type: "button", class: "primary", onclick: () => add(installPlugin, "Installed").catch(showError) }, icon("plus", 18), "Install a plugin")],
   });
 
   async function read() {
@@ -64,7 +65,7 @@ export async function mount(root, ctx) {
       h("div", { class: "bar-row tight" }, icon("link", 20), h("h2", { class: "grow cut" }, h("a", { href: `#/library/plugins/${encodeURIComponent(plugin.name)}`, data: { plugin: plugin.name } }, plugin.name)), h("span", { class: `badge ${style}` }, word)),
       h("p", { class: "dim clamp" }, plugin.description),
       h("p", { class: plugin.hooks_valid ? "faint" : "fault" }, plugin.hooks_valid ? [plugin.version, ...plugin.hooks].join(" · ") : "The file of a hook is missing."),
-      h("div", { class: "buttons" }, h("button", { type: "button", "aria-label": `${verb} ${plugin.name}`, data: { key: `enable ${plugin.name}` }, onclick: () => enable(plugin).catch(showError) }, icon(plugin.enabled ? "pause" : "play", 16), verb)));
+      can("admin") && h("div", { class: "buttons" }, h("button", { type: "button", "aria-label": `${verb} ${plugin.name}`, data: { key: `enable ${plugin.name}` }, onclick: () => enable(plugin).catch(showError) }, icon(plugin.enabled ? "pause" : "play", 16), verb)));
   }
 
   async function enable({ name, enabled }) {
@@ -87,7 +88,7 @@ export async function mount(root, ctx) {
 
   /** Shows the list, or the plugin that the address names. */
   async function route([name]) {
-    fill(ctx.actions, name === undefined ? buttons() : []);
+    fill(ctx.actions, name === undefined && can("admin") ? buttons() : []);
     if (name === undefined) return read();
     const view = new PluginView({ name, signal, gone: () => ctx.go(["library", "plugins"]) });
     await view.read();
@@ -96,6 +97,6 @@ export async function mount(root, ctx) {
   }
 
   ctx.onRoute((path) => route(path).catch(showError));
-  ctx.key("n", "Install a plugin", () => add(installPlugin, "Installed").catch(showError));
+  if (can("admin")) ctx.key("n", "Install a plugin", () => add(installPlugin, "Installed").catch(showError));
   await route(ctx.path);
 }

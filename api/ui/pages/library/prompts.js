@@ -8,6 +8,7 @@ import { ask, confirm, menuButton, show as showDialog, showError, toast } from "
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, money, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
 
 const EVERY_MS = 10_000;
 /** As many as an agent can have. */
@@ -179,10 +180,10 @@ export async function mount(root, ctx) {
       if (error?.code !== "prompt_intelligence_disabled") throw error;
       return fill(body, emptyState({
         icon: icon("settings", 28), title: "Prompt versions are disabled", text: "Set [prompt_intelligence] enabled = true in the configuration.",
-        actions: [h("a", { class: "button", href: "#/settings/config" }, "Open the configuration")],
+        actions: [seesAll() && h("a", { class: "button", href: "#/settings/config" }, "Open the configuration")],
       }));
     }
-    fill(ctx.actions,
+    if (can("write")) fill(ctx.actions,
       h("button", { type: "button", onclick: () => compare().catch(showError) }, icon("branch", 18), "Compare"),
       h("button", { type: "button", class: "primary", onclick: () => save().catch(showError) }, icon("plus", 18), "Save a version"));
   }

@@ -5,6 +5,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, bytes, count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { inLanes, poll } from "../../lib/poll.js";
 import { settingFields } from "./hand.js";
 
@@ -60,7 +61,7 @@ export async function mount(root, ctx) {
       one.error ? h("p", { class: "fault" }, one.error) : null,
       h("div", { class: "stat-row" }, metrics.length === 0 ? null : metrics.map(([label, value]) => h("div", { class: "stat" }, h("span", { class: "dim" }, label), h("strong", {}, figure(value))))),
       h("p", { class: "faint" }, [`Started ${ago(one.activated_at)}`, told.events_processed !== undefined ? `${count(told.events_processed, "event")} handled` : null, told.errors > 0 ? count(told.errors, "error") : null].filter(Boolean).join(" · ")),
-      h("div", { class: "buttons" },
+      can("admin") && h("div", { class: "buttons" },
         one.status === "paused" ? button(one, "Resume", "play", () => move(one, "resume")) : button(one, "Pause", "pause", () => move(one, "pause")),
         button(one, "Settings", "settings", () => settings(one)),
         button(one, "End", "stop", () => end(one))));

@@ -5,6 +5,7 @@ import { confirm, show as showDialog, showError, toast } from "../../lib/dialogs
 import { fill, h } from "../../lib/dom.js";
 import { count, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { lineList, permissionLines, runtimeText, warningList } from "./words.js";
 
 export class SkillView {
@@ -32,7 +33,7 @@ export class SkillView {
       h("a", { class: "back-link", href: "#/library" }, icon("chevron", 18), "All skills"),
       h("section", { class: "card stack", "aria-label": skill.name },
         h("div", { class: "bar-row" }, h("h2", { class: "grow", tabindex: "-1" }, skill.name),
-          skill.source === "Bundled" ? null : h("button", { type: "button", class: "danger-text", onclick: () => this.remove().catch(showError) }, icon("trash", 18), "Remove")),
+          skill.source === "Bundled" || !can("admin") ? null : h("button", { type: "button", class: "danger-text", onclick: () => this.remove().catch(showError) }, icon("trash", 18), "Remove")),
         h("p", {}, skill.description),
         h("dl", { class: "pairs" },
           pair("Version", skill.version || "–"), pair("Author", skill.author || "–"), skill.license ? pair("License", skill.license) : null,
@@ -79,7 +80,7 @@ export class SkillView {
     return h("section", { class: "card stack", "aria-label": "Versions" }, h("h2", {}, "Versions"),
       h("ol", { class: "entry-versions", "aria-label": "Versions, newest first" }, versions.map((version, index) => h("li", {},
         h("div", { class: "bar-row" }, h("p", { class: "grow" }, h("strong", {}, version.version), version.changelog ? ` ${version.changelog}` : ""),
-          index === 0 ? h("span", { class: "badge good" }, "in use") : h("button", { type: "button", class: "small", data: { key: `version ${version.version}` }, onclick: () => this.rollback(version).catch(showError) }, "Use this version")),
+          index === 0 ? h("span", { class: "badge good" }, "in use") : can("admin") && h("button", { type: "button", class: "small", data: { key: `version ${version.version}` }, onclick: () => this.rollback(version).catch(showError) }, "Use this version")),
         h("small", { class: "faint" }, when(version.timestamp))))));
   }
 

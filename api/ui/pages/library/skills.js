@@ -6,6 +6,7 @@ import { ask, show as showDialog, showError, toast } from "../../lib/dialogs.js"
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { Pending } from "./pending.js";
 import { SkillView } from "./skill.js";
 import { lineList, runtimeText, warningList } from "./words.js";
@@ -68,7 +69,7 @@ export async function mount(root, ctx) {
   const view = h("div", { class: "stack" }, pending.node, place);
   const nothing = emptyState({
     icon: icon("tool", 28), title: "No skills yet", text: "A skill teaches agents how to do one kind of work, such as reviewing code or filling in forms.",
-    actions: [h("a", { class: "button", href: "#/library/find" }, "Find skills"), h("button", { type: "button", class: "primary", onclick: () => add(installSkill).catch(showError) }, icon("plus", 18), "Install a skill")],
+    actions: [h("a", { class: "button", href: "#/library/find" }, "Find skills"), can("admin") && h("button", { type: "button", class: "primary", onclick: () => add(installSkill).catch(showError) }, icon("plus", 18), "Install a skill")],
   });
 
   const buttons = () => [
@@ -119,7 +120,7 @@ export async function mount(root, ctx) {
 
   /** Shows the list, or the skill that the address names. */
   async function route([name]) {
-    fill(ctx.actions, name === undefined ? buttons() : []);
+    fill(ctx.actions, name === undefined && can("admin") ? buttons() : []);
     if (name === undefined) {
       await Promise.all([read(), pending.read()]);
       return show();
@@ -131,6 +132,6 @@ export async function mount(root, ctx) {
   }
 
   ctx.onRoute((path) => route(path).catch(showError));
-  ctx.key("n", "Install a skill", () => add(installSkill).catch(showError));
+  if (can("admin")) ctx.key("n", "Install a skill", () => add(installSkill).catch(showError));
   await route(ctx.path);
 }

@@ -7,6 +7,7 @@ import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { debounce, emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { Table } from "../../lib/table.js";
 import { failed } from "../../lib/tabs.js";
 import { addEntry, entryView } from "./entry.js";
@@ -51,11 +52,11 @@ class Entries {
         { label: "Level", width: "70px", side: true, cell: (row) => row.level },
         { label: "Confidence", width: "120px", side: true, cell: (row) => (row.score === undefined ? confidenceText(row.confidence) : h("span", { title: `Score ${row.score.toFixed(4)}; confidence ${confidenceText(row.confidence)}` }, `${matchText(row.score, this.best)} match`)) },
         { label: "Changed", width: "110px", side: true, end: true, cell: (row) => h("time", { datetime: row.updated_at, title: when(row.updated_at) }, ago(row.updated_at)) },
-        { label: "Select", width: "52px", slim: "44px", end: true, cell: (row) => tick(`Select: ${row.content.slice(0, 60)}`, this.selected.has(row.id), (event) => this.select(row.id, event.target.checked)) },
+        ...(can("write") ? [{ label: "Select", width: "52px", slim: "44px", end: true, cell: (row) => tick(`Select: ${row.content.slice(0, 60)}`, this.selected.has(row.id), (event) => this.select(row.id, event.target.checked)) }] : []),
       ],
     });
     this.add = h("button", { class: "primary", type: "button", onclick: () => this.addOne().catch(showError) }, icon("plus", 18), "Add an entry");
-    fill(ctx.actions, this.add);
+    fill(ctx.actions, can("write") && this.add);
     this.fault = h("div", { role: "status" });
     this.list = h("div", { class: "stack" },
       h("div", { class: "memory-filters", role: "search" }, this.q, this.agentPlace, this.user, this.level, this.category),

@@ -7,6 +7,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { ago, count, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { LEVELS, categoryText, confidenceText, levelText, sourceText, taintText } from "./words.js";
 
 const pathOf = (entry) => `/api/memory/items/${encodeURIComponent(entry.id)}`;
@@ -32,7 +33,7 @@ export function entryView(entry, { back, edited, deleted }) {
     h("a", { class: "back-link", href: back }, icon("chevron", 18), "All entries"),
     h("section", { class: "card stack", "aria-label": "Memory entry" },
       h("div", { class: "bar-row" }, h("h2", { class: "grow", tabindex: "-1" }, "Memory entry"),
-        h("div", { class: "buttons" },
+        can("write") && h("div", { class: "buttons" },
           h("button", { type: "button", onclick: () => edit(entry, edited).catch(showError) }, icon("edit", 18), "Edit"),
           h("button", { type: "button", class: "danger-text", onclick: () => remove(entry, deleted).catch(showError) }, icon("trash", 18), "Delete"))),
       h("p", { class: "entry-content" }, entry.content),

@@ -7,6 +7,7 @@ import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { debounce, emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
 import { Table } from "../../lib/table.js";
 import { failed } from "../../lib/tabs.js";
 import { KnowledgePicture, Knowledge, keyOf, propertyList } from "./knowledge.js";
@@ -138,7 +139,7 @@ export async function mount(root, ctx) {
       h("dl", { class: "pairs" }, entity.confidence === undefined ? null : [h("dt", {}, "Confidence"), h("dd", {}, confidenceText(entity.confidence))], propertyList(entity.properties)),
       h("h3", {}, `Relations (${number(relations.length)}${isCut ? "+" : ""})`),
       relations.length === 0 ? h("p", { class: "dim" }, "None.") : h("ul", { class: "tool-list", "aria-label": `Relations of ${entity.name}` }, relations.map((match) => relationLine(match))),
-      h("div", { class: "buttons" }, h("button", { type: "button", class: "danger-text", onclick: () => removeEntity(entity).catch(showError) }, icon("trash", 18), "Delete the entity")));
+      can("write") && h("div", { class: "buttons" }, h("button", { type: "button", class: "danger-text", onclick: () => removeEntity(entity).catch(showError) }, icon("trash", 18), "Delete the entity")));
   }
 
   function relationLine(match) {
@@ -147,7 +148,7 @@ export async function mount(root, ctx) {
     const taint = taintText(relation.taint);
     const words = `${source.name} ${relation.type.replaceAll("_", " ")} ${target.name}`;
     return h("li", {}, h("div", { class: "bar-row tight" }, h("span", { class: "grow entry-content" }, end(source), h("strong", {}, ` ${relation.type.replaceAll("_", " ")} `), end(target)),
-      h("button", { type: "button", class: "quiet only-icon small", "aria-label": `Delete: ${words}`, title: "Delete the relation", onclick: () => removeRelation(match, words).catch(showError) }, icon("trash", 16))),
+      can("write") && h("button", { type: "button", class: "quiet only-icon small", "aria-label": `Delete: ${words}`, title: "Delete the relation", onclick: () => removeRelation(match, words).catch(showError) }, icon("trash", 16))),
       h("small", { class: "faint" }, [`Confidence: ${confidenceText(relation.confidence)}`, taint].filter(Boolean).join(" · ")));
   }
 
@@ -205,7 +206,8 @@ export async function mount(root, ctx) {
 
   await route(ctx.query);
   ctx.onRoute((path, query) => route(query).catch(showError));
-  followChanges("knowledge_updated", () => agent, { signal, changed: async () => {
+  // Others may not follow what happens.
+  if (seesAll()) followChanges("knowledge_updated", () => agent, { signal, changed: async () => {
     if (!agent || document.querySelector("dialog[open]")) return;
     await readGraph(selected).catch(showError);
   } });

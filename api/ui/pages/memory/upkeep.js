@@ -6,6 +6,7 @@ import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { agentText, categoryText, followChanges } from "./words.js";
 
@@ -90,8 +91,8 @@ export async function mount(root, ctx) {
     const needs = agent ? "" : " Choose an agent first.";
     fill(works, h("h2", {}, "Upkeep"), h("p", { class: "hint" }, `Applies to the entries of ${whose}.`),
       task("Duplicates", `Finds entries of one user and level that say the same.${needs}`, button("Find duplicates", findDuplicates, { disabled: !agent, data: { needs: "agent" } })),
-      task("Cleanup", "Deletes expired entries and those whose confidence is below 0.05.", button("Clean up", cleanUp)),
-      task("Decay", "Lowers the confidence of entries that were not used for a day. Entries that are used often decay more slowly.", button("Lower confidence", decay)), result);
+      can("write") && task("Cleanup", "Deletes expired entries and those whose confidence is below 0.05.", button("Clean up", cleanUp)),
+      can("write") && task("Decay", "Lowers the confidence of entries that were not used for a day. Entries that are used often decay more slowly.", button("Lower confidence", decay)), result);
   }
 
   async function findDuplicates() {
@@ -108,7 +109,7 @@ export async function mount(root, ctx) {
       return;
     }
     fill(result, h("div", { class: "stack" },
-      h("div", { class: "bar-row" }, h("h3", { class: "grow" }, count(found.duplicate_groups, "group of duplicates", "groups of duplicates")), h("button", { type: "button", class: "primary", onclick: () => busy(consolidate).catch(showError) }, "Keep the newest of each")),
+      h("div", { class: "bar-row" }, h("h3", { class: "grow" }, count(found.duplicate_groups, "group of duplicates", "groups of duplicates")), can("write") && h("button", { type: "button", class: "primary", onclick: () => busy(consolidate).catch(showError) }, "Keep the newest of each")),
       h("ol", { class: "tool-list", "aria-label": "Duplicates" }, found.groups.slice(0, GROUPS_SHOWN).map((group) => h("li", {}, group.map((entry, at) => h("p", { class: at === 0 ? "entry-content" : "entry-content dim" }, h("span", { class: `badge ${at === 0 ? "good" : ""}` }, at === 0 ? "kept" : "hidden"), " ", entry.content))))),
       found.groups.length > GROUPS_SHOWN ? h("p", { class: "hint" }, `The first ${GROUPS_SHOWN} groups are shown.`) : null));
   }
@@ -141,9 +142,9 @@ export async function mount(root, ctx) {
 
   function showTransfer() {
     fill(transfer, h("h2", {}, "Export and import"), agent ? [
-      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => download(`/api/memory/agents/${encodeURIComponent(agent)}/export`, `memory-${nameOf(agent)}.json`, { signal }).catch(showError) }, icon("download", 18), "Export as JSON"), h("label", { class: "button" }, "Import a file", file)),
-      h("p", { class: "hint" }, "A file with up to 100,000 entries and 96 MB. Importing the same file again changes nothing."),
-    ] : h("p", { class: "dim" }, "Choose an agent to export its entries or to import a file."), imports);
+      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => download(`/api/memory/agents/${encodeURIComponent(agent)}/export`, `memory-${nameOf(agent)}.json`, { signal }).catch(showError) }, icon("download", 18), "Export as JSON"), can("write") && h("label", { class: "button" }, "Import a file", file)),
+      can("write") && h("p", { class: "hint" }, "A file with up to 100,000 entries and 96 MB. Importing the same file again changes nothing."),
+    ] : h("p", { class: "dim" }, `Choose an agent to export its entries${can("write") ? " or to import a file" : ""}.`), imports);
   }
 
   async function importFile() {

@@ -8,6 +8,7 @@ import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { secondFactor } from "./second-factor.js";
@@ -89,7 +90,7 @@ export async function mount(root, ctx) {
   /** The bar is made once, so that what has the focus keeps it. */
   function showBar() {
     const all = pending.slice(0, SHOWN_MAX);
-    bar.hidden = all.length < 2;
+    bar.hidden = all.length < 2 || !can("admin");
     batch.box.checked = all.length > 0 && all.every((item) => chosen.has(item.id));
     batch.box.indeterminate = !batch.box.checked && chosen.size > 0;
     batch.text.textContent = chosen.size > 0 ? `${number(chosen.size)} of ${number(all.length)} chosen` : `Select all ${number(all.length)}`;
@@ -101,11 +102,11 @@ export async function mount(root, ctx) {
     const key = (word) => ({ key: `${word} ${item.id}` });
     const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Select ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
     return h("li", { class: "card approval", data: { id: item.id } },
-      h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", agentLink(item.agent_id, { data: key("open") })),
+      h("div", { class: "bar-row" }, pending.length > 1 && can("admin") ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", agentLink(item.agent_id, { data: key("open") })),
         h("span", { class: "grow" }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
       item.description ? h("p", {}, item.description) : null,
       item.payload && Object.keys(item.payload).length > 0 ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null,
-      h("div", { class: "buttons end" },
+      can("admin") && h("div", { class: "buttons end" },
         h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
         h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, item.answer_schema ? "Answer" : "Approve")));
   }

@@ -6,6 +6,7 @@ import { ask, showError, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 
 const codeField = (label, hint = "") => field(label, textInput("", { inputmode: "numeric", autocomplete: "one-time-code", class: "code", maxlength: 32 }), { hint });
 
@@ -15,7 +16,7 @@ export function secondFactor(status, changed) {
   const text = status.enforced
     ? (status.confirmed ? `Approvals need a code. ${number(status.remaining_recovery_codes)} recovery codes are left.` : "Approvals need a code, but no authenticator is set up. Set one up before you approve anything.")
     : "Approvals do not need a code. Set [approval] second_factor = \"totp\" in config.toml to require one.";
-  const button = (label, run, style = null) => h("button", { type: "button", class: style, onclick: () => run(status).then((done) => done && changed()).catch(showError) }, label);
+  const button = (label, run, style = null) => can("admin") && h("button", { type: "button", class: style, onclick: () => run(status).then((done) => done && changed()).catch(showError) }, label);
   return h("section", { class: "card stack", "aria-label": "Second factor" },
     h("div", { class: "bar-row" }, icon("shield"), h("h2", { class: "grow" }, "Second factor ", h("span", { class: `badge ${state[0]}` }, state[1])),
       status.enrolled && !status.confirmed ? button("Confirm", confirmSecret, "primary") : null,

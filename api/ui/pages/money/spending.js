@@ -8,6 +8,7 @@ import { showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { count, money, moneyMark, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 
@@ -34,14 +35,14 @@ export async function mount(root, ctx) {
     ],
   });
   const agents = new Table({
-    label: "By agent", signal, rowHeight: 52, empty: "No agent has called a model yet.", open: (row) => changeAgent(row).catch(showError), keyOf: (row) => row.agent_id,
+    label: "By agent", signal, rowHeight: 52, empty: "No agent has called a model yet.", open: can("write") ? (row) => changeAgent(row).catch(showError) : null, keyOf: (row) => row.agent_id,
     columns: [
       { label: "Agent", width: "minmax(0, 2fr)", sort: (row) => row.agent_name, cell: (row) => h("span", { class: "cut" }, row.agent_name || row.agent_id.slice(0, 8)) },
       { label: "Today", width: "96px", slim: "84px", end: true, sort: (row) => row.today_cost_usd, cell: (row) => money(row.today_cost_usd) },
       { label: "All time", width: "96px", slim: "84px", end: true, sort: (row) => row.total_cost_usd, cell: (row) => money(row.total_cost_usd) },
     ],
   });
-  const agentNote = h("p", { class: "hint" }, "Select an agent to view and edit its budget.");
+  const agentNote = can("write") && h("p", { class: "hint" }, "Select an agent to view and edit its budget.");
   fill(root, h("div", { class: "stack" }, cards,
     h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "By day"), measures, spans), chart.node),
     h("div", { class: "halves" },
@@ -49,7 +50,7 @@ export async function mount(root, ctx) {
       h("section", { class: "stack tight-stack", "aria-label": "By agent" }, h("h2", {}, "By agent"), agents.root, agentNote))));
   fill(ctx.actions,
     h("button", { type: "button", onclick: () => download("/api/usage/export", "usage.csv").catch(showError) }, icon("download", 18), "CSV"),
-    h("button", { class: "primary", type: "button", onclick: () => changeAll().catch(showError) }, icon("edit", 18), "Budgets"));
+    can("write") && h("button", { class: "primary", type: "button", onclick: () => changeAll().catch(showError) }, icon("edit", 18), "Budgets"));
 
   async function read() {
     const [budget, summary, byDay, byModel, byAgent] = await Promise.all([

@@ -7,6 +7,7 @@ import { ask, faultText, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { addressed, controlFor, quoted } from "./config-control.js";
 
 /** Sections in the order in which people look for them; the others follow by name. */
@@ -45,13 +46,13 @@ export async function mount(root, ctx) {
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Search keys", "aria-label": "Search keys", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
   const kind = h("select", { "aria-label": "Show", onchange: () => { only = kind.value; sift(); } },
-    [["all", "All keys"], ["set", "Changed from the default"], ["writable", "Can be set here"], ["restart", "Need a restart"]].map(([value, label]) => h("option", { value }, label)));
+    [["all", "All keys"], ["set", "Changed from the default"], ...(can("admin") ? [["writable", "Can be set here"]] : []), ["restart", "Need a restart"]].map(([value, label]) => h("option", { value }, label)));
   const sections = h("div", { class: "stack" });
   const nav = h("ul", { class: "side-list config-nav", "aria-label": "Sections" });
   fill(ctx.actions,
     h("button", { type: "button", onclick: () => download("/api/config/export?format=toml", "config.toml", { accept: "application/toml" }).catch(showError) }, icon("download", 18), "Export"),
-    h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Reload the file"));
-  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, LOCKED), notices, h("div", { class: "config-split" }, nav, sections)));
+    can("admin") && h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Reload the file"));
+  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, can("admin") ? LOCKED : "Your key may not change the configuration."), notices, h("div", { class: "config-split" }, nav, sections)));
 
   async function read() {
     const reading = (readings += 1);
@@ -141,7 +142,7 @@ export async function mount(root, ctx) {
     if (free && typeof free === "object") {
       const names = freeNames(node, value);
       for (const name of names) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${path.join(".")}.${quoted(name)}]`)), inside([...path, name], free, value[name] ?? {}));
-      const writable = Object.values(free.properties ?? {}).some((child) => child["x-writable"]);
+      const writable = can("admin") && Object.values(free.properties ?? {}).some((child) => child["x-writable"]);
       if (names.length === 0) lines.push(h("p", { class: "hint" }, "None."));
       if (writable) lines.push(h("div", { class: "buttons" }, h("button", { type: "button", class: "small", onclick: () => addNamed(path, free).catch(showError) }, icon("plus", 16), `Add one under [${path.join(".")}]`)));
     }
@@ -152,12 +153,13 @@ export async function mount(root, ctx) {
     const address = addressed(path);
     const effect = node["x-takes-effect"];
     const isWritable = node["x-writable"] === true;
+    const mayChange = isWritable && can("admin");
     const isDefault = node.default === undefined ? value === null || value === undefined : JSON.stringify(node.default) === JSON.stringify(value) || node.writeOnly;
-    const control = controlFor(node, value, { disabled: !isWritable });
+    const control = controlFor(node, value, { disabled: !mayChange });
     const status = h("p", { class: "fault", role: "alert" });
     const save = h("button", { type: "button", class: "primary small", hidden: true, onclick: () => put(false) }, "Save");
     const undo = h("button", { type: "button", class: "quiet small", hidden: true, onclick: () => { control.reset(); changed(); } }, "Undo");
-    const clear = isWritable && !isDefault ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Restore the default of ${address}`, title: "Restore the default", onclick: () => put(true) }, icon("retry", 15)) : null;
+    const clear = mayChange && !isDefault ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Restore the default of ${address}`, title: "Restore the default", onclick: () => put(true) }, icon("retry", 15)) : null;
     const changed = () => {
       const isChanged = control.isChanged();
       save.hidden = undo.hidden = !isChanged;
@@ -190,7 +192,7 @@ export async function mount(root, ctx) {
     const id = `config-${address.replaceAll(/[^\w]/g, "-")}`;
     control.input.id = id;
     control.input.setAttribute("aria-describedby", `${id}-note`);
-    const made = h("div", { class: `config-line${isWritable ? "" : " locked"}`, data: { key: address } },
+    const made = h("div", { class: `config-line${mayChange ? "" : " locked"}`, data: { key: address } },
       h("div", { class: "config-what" }, h("label", { for: id, class: "mono" }, path.at(-1)),
         h("span", { class: "config-tags" }, isDefault ? null : h("span", { class: "badge accent" }, "set"), effect === "restart" ? h("span", { class: "badge warn" }, "needs a restart") : effect === "never" ? h("span", { class: "badge" }, "not yet supported") : null,
           isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),

@@ -6,6 +6,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { count, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { Table } from "../../lib/table.js";
 
 const TIERS = { frontier: "accent", smart: "good", fast: "" };
@@ -25,7 +26,7 @@ export async function mount(root, ctx) {
   const tier = choice([["", "Any tier"], ["frontier", "Frontier"], ["smart", "Smart"], ["fast", "Fast"]], "", { "aria-label": "Tier", onchange: show });
   const counts = h("p", { class: "dim", role: "status" });
   const table = new Table({
-    label: "Models", signal, rowHeight: 56, open: (item) => details(item), empty: "No matching models. You can add a custom model above.",
+    label: "Models", signal, rowHeight: 56, open: (item) => details(item), empty: `No matching models.${can("admin") ? " You can add a custom model above." : ""}`,
     columns: [
       { label: "Model", width: "minmax(0, 2.2fr)", sort: (item) => item.display_name || item.id, cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, h("strong", {}, item.display_name || item.id), item.source === "custom" ? h("span", { class: "badge accent after" }, "yours") : null), h("small", { class: "faint cut mono" }, item.id)) },
       { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => item.provider },
@@ -40,9 +41,9 @@ export async function mount(root, ctx) {
   const catalog = h("p", { class: "dim" });
   fill(root, h("div", { class: "stack" },
     h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, provider, tier), counts), table.root,
-    h("section", { class: "card stack", "aria-label": "Aliases" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Aliases"), h("button", { type: "button", onclick: () => addAlias().catch(showError) }, icon("plus", 18), "Add")), h("p", { class: "dim" }, "Short names for model ids."), aliasList),
-    h("section", { class: "card stack", "aria-label": "Catalog" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Catalog"), h("button", { type: "button", onclick: () => update().catch(showError) }, icon("retry", 18), "Check for updates")), catalog)));
-  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => addModel().catch(showError) }, icon("plus", 18), "Add a model"));
+    h("section", { class: "card stack", "aria-label": "Aliases" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Aliases"), can("admin") && h("button", { type: "button", onclick: () => addAlias().catch(showError) }, icon("plus", 18), "Add")), h("p", { class: "dim" }, "Short names for model ids."), aliasList),
+    h("section", { class: "card stack", "aria-label": "Catalog" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Catalog"), can("admin") && h("button", { type: "button", onclick: () => update().catch(showError) }, icon("retry", 18), "Check for updates")), catalog)));
+  fill(ctx.actions, can("admin") && h("button", { class: "primary", type: "button", onclick: () => addModel().catch(showError) }, icon("plus", 18), "Add a model"));
 
   async function read() {
     const [found, names, status, settings] = await Promise.all([get("/api/models", { signal }), get("/api/models/aliases", { signal }), get("/api/catalog/status", { signal }), get("/api/config", { signal })]);
@@ -53,7 +54,7 @@ export async function mount(root, ctx) {
     const providers = [...new Set(models.map((item) => item.provider))].sort();
     fill(provider, h("option", { value: "" }, "Any provider"), providers.map((name) => h("option", { value: name, selected: name === chosen }, name)));
     fill(aliasList, Object.entries(aliases).sort(([a], [b]) => a.localeCompare(b)).map(([alias, id]) => h("span", { class: "alias", role: "listitem" }, h("code", {}, alias), h("span", { class: "faint cut" }, id),
-      h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Remove the alias ${alias}`, onclick: () => removeAlias(alias).catch(showError) }, icon("close", 14)))));
+      can("admin") && h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Remove the alias ${alias}`, onclick: () => removeAlias(alias).catch(showError) }, icon("close", 14)))));
     catalog.textContent = `Version ${status.version} (${status.source}): ${count(status.models, "model")} of ${count(status.providers, "provider")}, ${number(status.custom_models)} custom. ${status.url ? `From ${status.url}${status.last_check ? `, checked ${when(status.last_check.at ?? status.last_check)}` : ""}.` : "No [catalog] url is configured; using the catalog of this release."}`;
     show();
   }
@@ -71,8 +72,8 @@ export async function mount(root, ctx) {
       ["Price in", `${price(priceIn(item))} per million tokens`], ["Price out", `${price(priceOut(item))} per million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} per million tokens`],
       ["Images", item.vision_support], ["Aliases", item.aliases.join(", ")], ["Source", { builtin: "this release", remote: "remote catalog", custom: "you" }[item.source] ?? item.source]];
     const buttons = [
-      isDefault ? h("span", { class: "badge accent" }, "the default model") : h("button", { type: "button", onclick: () => { close(); makeDefault(item).catch(showError); } }, "Make default"),
-      item.source === "custom" ? h("button", { type: "button", class: "danger-text", onclick: () => { close(); removeModel(item).catch(showError); } }, icon("trash", 16), "Remove") : null,
+      isDefault ? h("span", { class: "badge accent" }, "the default model") : can("admin") && h("button", { type: "button", onclick: () => { close(); makeDefault(item).catch(showError); } }, "Make default"),
+      item.source === "custom" && can("admin") ? h("button", { type: "button", class: "danger-text", onclick: () => { close(); removeModel(item).catch(showError); } }, icon("trash", 16), "Remove") : null,
     ];
     const close = () => document.querySelector("dialog[open]")?.close();
     return ask({ title: item.display_name || item.id, action: "Close", cancel: null, body: [h("dl", { class: "pairs" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), h("div", { class: "buttons" }, buttons)] });

@@ -6,6 +6,7 @@ import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib
 import { field, fill, h, refill } from "../../lib/dom.js";
 import { count, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { signIn } from "./sign-in.js";
 
 const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "no key required"], not_configured: ["", "no key"] };
@@ -57,6 +58,7 @@ export async function mount(root, ctx) {
     const key = (word) => ({ key: `${word} ${item.name}` });
     const [style, word] = STATES[item.auth_status] ?? ["", item.auth_status];
     const needsKey = item.auth_status !== "no_key_needed";
+    const isAdmin = can("admin");
     const result = found.get(item.name);
     return h("li", { class: "card provider", data: { name: item.name } },
       h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
@@ -64,12 +66,12 @@ export async function mount(root, ctx) {
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
-        needsKey ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
-        item.device_flow ? h("button", { type: "button", data: key("enter"), onclick: () => enter(item).catch(showError) }, "Sign in") : null,
+        needsKey && isAdmin ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
+        item.device_flow && isAdmin ? h("button", { type: "button", data: key("enter"), onclick: () => enter(item).catch(showError) }, "Sign in") : null,
         LOCAL.has(item.name) ? h("button", { type: "button", data: key("detect"), onclick: (event) => busy(event, () => detect(item)) }, "Detect") : null,
-        item.auth_status === "not_configured" ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
+        item.auth_status === "not_configured" || !isAdmin ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
         h("span", { class: "grow" }),
-        menuButton({ label: `More for ${item.display_name}`, items: () => [
+        isAdmin && menuButton({ label: `More for ${item.display_name}`, items: () => [
           { label: "Change endpoint", icon: "edit", run: () => setUrl(item) },
           ...(item.auth_status === "not_configured" ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
           ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Delete key", icon: "trash", danger: true, run: () => forget(item) }] : []),

@@ -4,7 +4,7 @@ import { h, s } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
 /** Points that are kept: two minutes. */
-const POINTS = 120;
+export const POINTS = 120;
 const PAD = { left: 46, right: 10, top: 10, bottom: 20 };
 
 /** A round number not below `value`. */
@@ -13,6 +13,9 @@ function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
 }
+
+/** Was something read there? A null among the values is one that is not known. */
+const isKnown = (values, n) => Boolean(values) && values[n] !== null;
 
 /** The points of each chart, by its title, while the page is left for another: `{ points, at }`. */
 const kept = new Map();
@@ -33,7 +36,7 @@ function pointsOf(title) {
   return gap >= POINTS || gap < 0 ? [] : [...before.points, ...Array.from({ length: gap }, () => null)].slice(-POINTS);
 }
 
-/** `new Lines({ title, names, format, signal })`; `push([1, 2])` adds a value for each name. */
+/** `new Lines({ title, names, format, signal })`; `push([1, 2])` adds a value for each name, null for one that is not known. */
 export class Lines {
   constructor({ title, names, format, signal, height = 150 }) {
     Object.assign(this, { names, format, height, title });
@@ -75,6 +78,12 @@ export class Lines {
     this.draw();
   }
 
+  /** Puts points in front of those that there are: what was before the page was opened. */
+  before(points) {
+    this.points = [...points, ...this.points].slice(-POINTS);
+    this.draw();
+  }
+
   paint() {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
@@ -93,7 +102,7 @@ export class Lines {
       text.textContent = this.format(value);
     });
     // Where nothing was read the line has a gap.
-    const path = (n) => points.map((values, at) => (values ? `${points[at - 1] ? "L" : "M"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}` : "")).join("");
+    const path = (n) => points.map((values, at) => (isKnown(values, n) ? `${isKnown(points[at - 1], n) ? "L" : "M"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}` : "")).join("");
     this.paths.forEach((line, n) => line.setAttribute("d", path(n)));
     this.area.setAttribute("d", points.length > 1 && !points.includes(null) ? `${path(0)}L${x(points.length - 1).toFixed(1)} ${y(0)}L${x(0).toFixed(1)} ${y(0)}z` : "");
     this.start.setAttribute("x", PAD.left);
@@ -101,7 +110,7 @@ export class Lines {
     for (const text of [this.start, this.end]) text.setAttribute("y", height - 5);
     const at = this.hover < 0 ? points.length - 1 : Math.round(((this.hover - PAD.left) / inner.width) * (POINTS - 1)) - (POINTS - points.length);
     const shown = points[Math.min(points.length - 1, Math.max(0, at))];
-    this.figures.forEach((figure, n) => { figure.lastChild.textContent = shown ? this.format(shown[n] ?? 0) : "–"; });
+    this.figures.forEach((figure, n) => { figure.lastChild.textContent = isKnown(shown, n) ? this.format(shown[n] ?? 0) : "–"; });
     const isIn = this.hover >= 0 && at >= 0 && at < points.length && points[at] !== null;
     this.cursor.setAttribute("visibility", isIn ? "visible" : "hidden");
     if (isIn) for (const [name, to] of [["x1", x(at)], ["x2", x(at)], ["y1", PAD.top], ["y2", height - PAD.bottom]]) this.cursor.setAttribute(name, to);

@@ -5,8 +5,9 @@ import { showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, short } from "../../lib/format.js";
 import { poll } from "../../lib/poll.js";
-import { Lines } from "./lines.js";
+import { Lines, POINTS } from "./lines.js";
 import { rowsOf } from "./answer.js";
+import { ratesBefore, storedEvents } from "./past.js";
 import { followAlways } from "../../lib/stream.js";
 
 const READING_MS = 3000;
@@ -134,6 +135,20 @@ export async function mount(root, ctx) {
     states.set(rows.map((row) => ({ key: row.name, name: row.name, value: number(row.many), part: row.many / all, level: level(row.name), note: `${((row.many / all) * 100).toFixed(row.many === all ? 0 : 1)} %` })));
   }
 
+  /** Begins the chart of the rates with what was before the page was opened; a chart that goes on from the last visit has it. */
+  async function showPast(now) {
+    if (charts.rates.points.length > 0) return;
+    const found = await storedEvents(first.totals.events, signal);
+    charts.rates.before(ratesBefore(found, { now: Date.parse(now.at), uptimeSecs: now.uptime_seconds, seconds: POINTS - 1 }));
+  }
+
+  /** The first moment says what time it is at the daemon. */
+  let past = null;
+  function takeMoment(now) {
+    past ??= showPast(now).catch((error) => { if (error.name !== "AbortError" && error.status !== 429) showError(error); });
+    showMoment(now);
+  }
+
   const say = (style, text) => { state.className = `badge ${style}`; state.textContent = text; };
   showReading(first);
   showQueues(first.queues);
@@ -145,7 +160,7 @@ export async function mount(root, ctx) {
   } });
   followAlways(() => "/api/world/stream", {
     signal,
-    onEvent: (name, body) => name === "world" && showMoment(body),
+    onEvent: (name, body) => name === "world" && takeMoment(body),
     onState: (how, error) => say(...{ live: ["good", "live"], waiting: ["warn", error?.status === 429 ? "too many watch" : "reconnecting"], refused: ["bad", "refused"] }[how]),
   }).catch(showError);
 }

@@ -7,6 +7,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, brief, count, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { reportOf } from "./report.js";
 
@@ -28,9 +29,9 @@ export async function mount(root, ctx) {
   const split = h("div", { class: "split" }, h("div", { class: "split-side" }, list), place);
   const nothing = emptyState({
     icon: icon("play", 28), title: "No rehearsals yet", text: "A rehearsal simulates the coming days on a copy of the world: what fires, what overlaps, when a budget is exceeded and what it costs. It has no effect outside the copy.",
-    actions: [h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse")],
+    actions: [can("write") && h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse")],
   });
-  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse"));
+  fill(ctx.actions, can("write") && h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse"));
 
   async function read() {
     const { rehearsals } = await get("/api/world/rehearsals", { signal });
@@ -57,7 +58,7 @@ export async function mount(root, ctx) {
     if (open?.id !== item.id || !open.bar?.isConnected) {
       open = { id: item.id, bar: h("i"), text: h("p", { class: "dim", role: "status" }) };
       fill(place, h("section", { class: "card stack", "aria-label": "Running" },
-        h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Rehearsing ${spanOf(item)}`), h("button", { type: "button", onclick: () => cancel(item).catch(showError) }, icon("stop", 16), "Cancel")),
+        h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Rehearsing ${spanOf(item)}`), can("write") && h("button", { type: "button", onclick: () => cancel(item).catch(showError) }, icon("stop", 16), "Cancel")),
         h("div", { class: "meter" }, open.bar), open.text));
     }
     open.bar.style.setProperty("--part", `${share * 100}%`);
@@ -73,7 +74,7 @@ export async function mount(root, ctx) {
     fill(place,
       h("div", { class: "bar-row report-head" }, h("span", { class: `badge ${STATES[item.state] ?? ""}` }, item.state), h("p", { class: "grow dim" }, `${when(item.from_at)} to ${when(item.until)}, model ${item.model}, seed ${item.seed}${item.from === "now" ? "" : ", from a snapshot"}.`),
         h("button", { type: "button", onclick: () => download(`/api/world/rehearsals/${id}/fires.csv`, "fires.csv").catch(showError) }, icon("download", 18), "Fires as CSV"),
-        h("button", { type: "button", class: "quiet only-icon", "aria-label": "Delete this rehearsal", title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 18))),
+        can("write") && h("button", { type: "button", class: "quiet only-icon", "aria-label": "Delete this rehearsal", title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 18))),
       item.error ? h("p", { class: "notice bad" }, icon("alert"), item.error) : null,
       item.report ? reportOf(item, life.signal) : null);
   }

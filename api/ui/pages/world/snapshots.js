@@ -6,6 +6,7 @@ import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, bytes, count, duration, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 
@@ -27,13 +28,13 @@ export async function mount(root, ctx) {
       { label: "Contents", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts.agents, "agent")}, ${short(item.counts.messages)} messages`) },
       { label: "Size", width: "84px", side: true, end: true, cell: (item) => bytes(item.size_bytes) },
       { label: "Actions", width: "150px", slim: "112px", end: true, cell: (item) => h("span", { class: "row-actions" },
-        h("button", { type: "button", class: "small", onclick: () => restore(item).catch(showError) }, "Restore"),
-        h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Delete ${nameOf(item)}`, title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 16))) },
+        can("admin") && h("button", { type: "button", class: "small", onclick: () => restore(item).catch(showError) }, "Restore"),
+        can("admin") && h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Delete ${nameOf(item)}`, title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 16))) },
     ],
   });
   const nothing = emptyState({ icon: icon("database", 28), title: "No snapshots yet", text: "Create a snapshot before a risky change. Snapshots are small, and restoring one takes seconds.",
-    actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Create a snapshot")] });
-  fill(ctx.actions, take);
+    actions: [can("admin") && h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Create a snapshot")] });
+  fill(ctx.actions, can("admin") && take);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
   table.root.hidden = nothing.hidden = true;
 

@@ -175,6 +175,7 @@ mod tests {
             scopes: vec!["openid".into()],
             audience: None,
             allowed_domains: Vec::new(),
+            is_limited: false,
             auth_url: None,
             token_url: None,
             userinfo_url: None,

@@ -72,7 +72,13 @@ impl Vectors {
 }
 
 impl Similar for Vectors {
-    fn similarities(&self, _agent: Option<AgentId>, query: &str, rows: &[EntryRow], _longest: Duration) -> Option<Vec<f32>> {
+    fn similarities(
+        &self,
+        _agent: Option<AgentId>,
+        query: &str,
+        rows: &[EntryRow],
+        _longest: Duration,
+    ) -> Option<Vec<f32>> {
         let of = |text: &str| {
             let failed = |error: &String| tracing::error!(%error, model = self.name(), "a text could not be embedded");
             self.of(text).inspect_err(failed).ok()

@@ -114,7 +114,13 @@ impl Stored {
 }
 
 impl Similar for Stored {
-    fn similarities(&self, agent: Option<AgentId>, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>> {
+    fn similarities(
+        &self,
+        agent: Option<AgentId>,
+        query: &str,
+        rows: &[EntryRow],
+        longest: Duration,
+    ) -> Option<Vec<f32>> {
         let shared = &self.shared;
         let dimensions = shared.store.get()?.dimensions()?;
         let stored: Vec<Option<Row>> = rows.iter().map(|row| shared.stored(row)).collect();

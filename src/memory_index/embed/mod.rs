@@ -62,7 +62,13 @@ pub(crate) trait Similar: Send + Sync {
     /// How similar each row is, 0 where it has nothing to do with the query; `None` when the model knows nothing of the query,
     /// fails, or does not answer within `longest`. A query that a provider is asked for counts as a call of `agent`, where it is
     /// about one agent. Blocks.
-    fn similarities(&self, agent: Option<AgentId>, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>>;
+    fn similarities(
+        &self,
+        agent: Option<AgentId>,
+        query: &str,
+        rows: &[EntryRow],
+        longest: Duration,
+    ) -> Option<Vec<f32>>;
 
     /// How much the ranking by similarity counts beside that by words.
     fn share(&self) -> f32 {

@@ -218,12 +218,7 @@ impl RemoteEmbedder {
     }
 
     /// The vector of a query about this agent; `None` when it does not come within `longest`. What comes later is kept for the next time. Blocks.
-    pub(super) fn query(
-        self: &Arc<Self>,
-        agent: Option<AgentId>,
-        text: &str,
-        longest: Duration,
-    ) -> Option<Arc<[f32]>> {
+    pub(super) fn query(self: &Arc<Self>, agent: Option<AgentId>, text: &str, longest: Duration) -> Option<Arc<[f32]>> {
         if let Some(known) = self.known.lock().get(text) {
             return Some(known);
         }

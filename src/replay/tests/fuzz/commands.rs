@@ -414,7 +414,11 @@ impl Fuzz {
                 if self.probes.is_empty() {
                     let (provider, model) = ("builtin".into(), "builtin".into());
                     let channel = "x".into();
-                    ask(engine, api, budget::ReserveProbe { agent: None, channel, provider, model, answer_tokens_max: 1 });
+                    ask(
+                        engine,
+                        api,
+                        budget::ReserveProbe { agent: None, channel, provider, model, answer_tokens_max: 1 },
+                    );
                 } else {
                     self.end_probes(engine);
                 }

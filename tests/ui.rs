@@ -47,7 +47,7 @@ macro_rules! cases {
 cases! {
     agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, pictures }
     automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
-    channels { set_up, state, pairing, adapter, qr_code, qr_modules }
+    channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
         servers,

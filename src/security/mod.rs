@@ -81,7 +81,7 @@ impl Systems {
             SystemStatus::when(
                 "ofp_hmac_auth",
                 peer::holds(),
-                "a node is let in only if it knows the shared secret; its first key is pinned",
+                "nodes must prove that they know the shared secret; the first key of each is pinned",
             ),
             SystemStatus::when(
                 "wasm_dual_metering",

@@ -4,6 +4,7 @@ import { faultText } from "./dialogs.js";
 import { emptyState, fill, h, skeleton } from "./dom.js";
 import { CLOCK } from "./format.js";
 import { icon } from "./icons.js";
+import { partOff } from "./off.js";
 import { tellFaults } from "./poll.js";
 
 /**
@@ -103,8 +104,12 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
   return leave;
 }
 
-/** What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there. */
+/**
+ * What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there: as a sentence, or for a
+ * part that is switched off as what `partOff` takes.
+ */
 export function failed(error, again, absent = "") {
+  if (error?.status === 404 && typeof absent === "object") return partOff({ ...absent, again });
   const isAbsent = error?.status === 404 && absent !== "";
   const title = isAbsent ? "Not available in this daemon" : "Could not load this";
   const button = h("button", { class: "primary", type: "button", onclick: again }, icon("retry", 18), "Try again");

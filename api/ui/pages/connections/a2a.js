@@ -8,6 +8,7 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { turnOn } from "../../lib/off.js";
 import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
@@ -66,8 +67,8 @@ export async function mount(root, ctx) {
         h("p", { class: "hint" }, "Received tasks are not listed: only a client that knows the id of a task can read it. Their turns appear under World, Events."),
       ] : [
         h("p", {}, "Other systems cannot send tasks to the agents of this daemon."),
-        h("p", { class: "hint" }, "To offer agents, add this to config.toml. They can then be used without a key; docs/a2a.md describes the limits."),
-        h("pre", { class: "code-box" }, "[a2a]\nenabled = true\nagents = [\"assistant\"]"),
+        h("p", {}, "Agents that you offer can be used without a key; docs/a2a.md describes the limits."),
+        turnOn({ key: "a2a.enabled", lines: "[a2a]\nenabled = true\nagents = [\"assistant\"]", again: readOwn }),
       ]);
   }
 

@@ -456,7 +456,7 @@ def case_the_model_is_chosen_in_the_chat(stage):
     dialog.get_by_label("Search models").fill("no such model")
     expect(dialog).to_contain_text("No model has")
     dialog.get_by_label("Search models").fill("llama")
-    expect(models.first).to_contain_text("groq")
+    expect(models.first).to_contain_text("Groq")
     access.check(page, "the choice of a model in the chat")
     stage.shoot("chat-models")
     models.first.click()

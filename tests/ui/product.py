@@ -47,6 +47,12 @@ def case_a_key_is_tested_a_model_chosen_and_a_tool_runs(stage):
     dialog.get_by_role("button", name="Connect").click()
     models = page.get_by_role("dialog", name="Choose a model")
     expect(models).to_contain_text("The key works.")
+    # The best one that can use tools is chosen, and each says what it reads and costs.
+    catalog = stage.daemon.call("GET", "/api/models?provider=groq&limit=200")["models"]
+    tiers = ["frontier", "smart", "fast"]
+    best = min((model for model in catalog if model["supports_tools"]), key=lambda model: tiers.index(model["tier"]))
+    expect(models.get_by_label("Default model")).to_have_value(best["id"])
+    expect(models.get_by_label("Default model").locator("option:checked")).to_have_text(re.compile(r"context · \$.* / \$.* per 1M"))
     access.check(page, "the choice of a model")
     stage.shoot("product-model")
     models.get_by_role("button", name="Start chatting").click()
@@ -75,7 +81,7 @@ def case_a_local_runtime_is_found_or_its_absence_explained(stage):
     stage.scripted.answers = {"/api/version": (200, {"version": "0.12.3"}), "/api/tags": (200, {"models": [{"name": "llama3.2:3b", "model": "llama3.2:3b"}]}),
                               "/api/chat": (200, {"model": "llama3.2:3b", "message": {"role": "assistant", "content": "ok"}, "done": True, "prompt_eval_count": 1, "eval_count": 1})}
     page.get_by_role("button", name="Use a local model").click()
-    expect(dialog.get_by_label("Model")).to_contain_text("llama3.2:3b (ollama)")
+    expect(dialog.get_by_label("Model")).to_contain_text("llama3.2:3b (Ollama)")
     dialog.get_by_role("button", name="Use this model").click()
     expect(dialog).to_be_hidden()
     expect(page.locator(".chat-head .note")).to_contain_text("llama3.2:3b")

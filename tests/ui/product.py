@@ -117,7 +117,7 @@ def case_the_palette_finds_agents_messages_pages_and_actions(stage):
     search("budgets")
     expect(options.first).to_contain_text("Spending")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Money & trust")).to_be_visible()
+    expect(page.get_by_role("heading", name="Spending", level=1)).to_be_visible()
     # Nothing fits; Escape closes, and the focus is back where it was.
     button = page.get_by_role("button", name="Search everything")
     button.focus()
@@ -143,7 +143,7 @@ def case_pending_approvals_are_marked_on_every_page(stage):
     agent = stage.daemon.agent("ada", '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
     page = stage.open("#/world")
     mark = page.locator(".rail-inbox .rail-badge")
-    expect(page.get_by_role("heading", name="World")).to_be_visible()
+    expect(page.get_by_role("heading", name="Live", level=1)).to_be_visible()
     expect(mark).to_be_hidden()
     chat_page = stage.new_page()
     stage.open(f"#/chat/{agent}", chat_page)

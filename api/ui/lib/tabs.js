@@ -13,12 +13,13 @@ import { tellFaults } from "./poll.js";
  *
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
  * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab. Below the title
- * stands since when what the part polls could not be read.
+ * stands since when what the part polls could not be read. The heading is the label of the tab.
  *
  * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
- * `heading` takes the place of the title's text.
+ * `heading` takes the place of that label.
  */
-export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = title }) {
+export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null }) {
+  const head = h("h1", {}, heading);
   const text = h("p", { class: "tab-text" });
   /** Since when the numbers of the open part are old. */
   const note = h("p", { class: "tab-note", role: "status" });
@@ -27,7 +28,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
   const nav = h("nav", { class: "tabs", "aria-label": `Sections of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
-    h("header", { class: "page-head" }, lead, h("div", { class: "grow" }, h("h1", {}, heading), text, note), actions), nav, panel));
+    h("header", { class: "page-head" }, lead, h("div", { class: "grow" }, head, text, note), actions), nav, panel));
   fill(root, view);
 
   let open = null;
@@ -69,6 +70,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
       else link.removeAttribute("aria-current");
     }
     links.get(tab.name).scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (heading === null) head.textContent = tab.label;
     text.textContent = tab.text ?? "";
     panel.setAttribute("aria-label", tab.label);
     fill(actions);

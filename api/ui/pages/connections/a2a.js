@@ -46,7 +46,7 @@ export async function mount(root, ctx) {
   const sentCard = h("section", { class: "card stack", hidden: true, "aria-label": "Tasks for external agents" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Sent tasks"), earlier), h("p", { class: "hint" }, "Answers come from other systems. They are shown as text."), sent);
   const counts = h("span", { class: "dim" });
   const discoverButton = h("button", { class: "primary", type: "button", onclick: () => discover().catch(showError) }, icon("plus", 18), "Discover an agent");
-  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "External agents"), counts), list, more, sentCard);
+  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Known agents"), counts), list, more, sentCard);
 
   /** How this daemon is offered: read once, for it changes with the configuration. */
   async function readOwn() {

@@ -25,7 +25,7 @@ export async function mount(root, ctx) {
   const own = h("section", { class: "card stack", "aria-label": "This node" });
   const list = h("ul", { class: "connection-cards peer-cards", "aria-label": "Peers" });
   const counts = h("span", { class: "dim" });
-  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Peers"), counts), list);
+  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Known peers"), counts), list);
   let shown = "";
 
   async function read() {

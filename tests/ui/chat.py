@@ -70,7 +70,7 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     stage.expect_refusals(400)
     page.get_by_role("button", name="New agent").first.click()
     dialog = page.get_by_role("dialog", name="New agent")
-    expect(dialog.get_by_role("option").first).to_contain_text("Empty manifest")
+    expect(dialog.get_by_role("option").first).to_contain_text("Blank agentStart from scratch")
     expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
     manifest = dialog.get_by_label("Manifest", exact=True)
     manifest.fill('name = "mine"\nsystem_prompt = 5\n')
@@ -88,7 +88,10 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     expect(page.get_by_role("heading", name="mine", level=1)).to_be_visible()
     # From a type: the first that the daemon brought.
     page.get_by_role("button", name="New agent").first.click()
-    types = dialog.get_by_role("option").filter(has_not_text="Empty manifest").filter(has_not_text="as this agent")
+    # The name of a type that an agent has already gets a number.
+    types = dialog.get_by_role("listbox", name="Agent types").get_by_role("option")
+    types.filter(has_text="assistant").first.click()
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("assistant-2")
     chosen = types.nth(1)
     name = chosen.locator(".name").inner_text()
     chosen.click()

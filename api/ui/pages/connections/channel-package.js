@@ -7,19 +7,29 @@ import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 
 const COMMANDS = "python3 -m venv /opt/channels\n/opt/channels/bin/pip install librefang-sdk";
+/** New channels use the Python of the channels that there are: a bare python3 sees only the packages of the system. */
+const LINES = `[[sidecar_channels]]
+name = "alerts"
+command = "/opt/channels/bin/python"
+args = ["-m", "librefang.sidecar.adapters.ntfy"]
+[sidecar_channels.env]
+NTFY_TOPIC = "my-topic"`;
 
 /** Does this text of the daemon say that the package is missing? */
 export const isPackageMissing = (text) => /SDK is missing/.test(text ?? "");
 
-/** The commands with a button that copies them, and what comes after them. */
+/** Text to copy, with the button that does. */
+const box = (what, text) => h("div", { class: "bar-row" },
+  h("pre", { class: "code-box grow", tabindex: "0", role: "region", "aria-label": what }, text),
+  h("button", { type: "button", class: "small", "aria-label": `Copy: ${what}`, data: { key: what }, onclick: () => copyText(text).catch(showError) }, icon("copy", 16), "Copy"));
+
+/** How the package is installed, and how the daemon finds it. */
 export function installation() {
   return [
-    h("div", { class: "bar-row" },
-      h("pre", { class: "code-box grow", tabindex: "0", role: "region", "aria-label": "Commands that install the package" }, COMMANDS),
-      h("button", { type: "button", class: "small", "aria-label": "Copy the commands", onclick: () => copyText(COMMANDS).catch(showError) }, icon("copy", 16), "Copy")),
-    h("p", { class: "hint" }, "The daemon runs the ", h("code", {}, "python3"), " of its ", h("code", {}, "PATH"), ": put ", h("code", {}, "/opt/channels/bin"), " first there and restart the daemon. ",
-      h("code", {}, "docs/channels.md"), " describes the setup. ",
-      h("a", { href: "https://pypi.org/project/librefang-sdk/", target: "_blank", rel: "noopener noreferrer" }, "librefang-sdk on PyPI")),
+    h("p", {}, "1. Install it:"), box("Commands that install the package", COMMANDS),
+    h("p", {}, "2. Add a first channel with this Python to config.toml. Channels that you set up here use it, too:"), box("A first channel", LINES),
+    h("p", {}, "3. Run ", h("code", {}, "agentsvc config reload"), ", then check again."),
+    h("p", { class: "hint" }, h("code", {}, "docs/channels.md"), " describes the setup. ", h("a", { href: "https://pypi.org/project/librefang-sdk/", target: "_blank", rel: "noopener noreferrer" }, "librefang-sdk on PyPI")),
   ];
 }
 

@@ -47,7 +47,7 @@ macro_rules! cases {
 cases! {
     agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, pictures }
     automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
-    channels { set_up, state, pairing, adapter, qr_code, qr_modules }
+    channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
         servers,
@@ -98,7 +98,7 @@ cases! {
         gallery_pictures,
     }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
-    money { spending, approvals, the_form_of_a_server, second_factor, audit, security, pictures }
+    money { spending, approvals, the_form_of_a_server, second_factor, audit, audit_names, security, pictures }
     network {
         external_agents,
         external_agents_off,

@@ -81,7 +81,7 @@ impl Systems {
             SystemStatus::when(
                 "ofp_hmac_auth",
                 peer::holds(),
-                "only nodes that know the shared secret can connect; the first key of each node is pinned",
+                "nodes must prove that they know the shared secret; the first key of each is pinned",
             ),
             SystemStatus::when(
                 "wasm_dual_metering",

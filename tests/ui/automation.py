@@ -33,6 +33,26 @@ def case_times(stage):
     page.get_by_role("button", name="New schedule").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Agent", exact=True).fill("nobody")
+    # The time zone is that of the browser, and the parts of a rule make it.
+    expect(dialog.get_by_label("Time zone")).to_have_value("UTC")
+    repeat = dialog.get_by_label("Repeat")
+    expect(repeat).to_have_value("daily")
+    expect(dialog.get_by_text("Every day at 09:00")).to_be_visible()
+    repeat.select_option("weekly")
+    dialog.get_by_label("Day", exact=True).select_option("WED")
+    dialog.get_by_label("At", exact=True).fill("07:30")
+    expect(dialog.get_by_text("Every Wednesday at 07:30")).to_be_visible()
+    repeat.select_option("monthly")
+    expect(dialog.get_by_text("On day 1 of each month at 07:30")).to_be_visible()
+    repeat.select_option("once")
+    dialog.get_by_label("Date and time").fill("2099-12-01T09:00")
+    expect(dialog.locator(".preview li")).to_have_count(1)
+    expect(dialog.get_by_label("Time zone")).to_be_hidden()
+    repeat.select_option("interval")
+    expect(dialog.get_by_text("Every 15 minutes")).to_be_visible()
+    access.check(page, "the parts of a rule")
+    repeat.select_option("rule")
+    expect(dialog.get_by_label("When", exact=True)).to_have_value("every 15m")
     dialog.get_by_label("When", exact=True).fill("9 o'clock")
     dialog.get_by_label("Prompt").fill("Say the time")
     expect(dialog.locator(".fault").filter(has_text="cron")).to_be_visible()
@@ -47,7 +67,7 @@ def case_times(stage):
     access.check(page, "the form of a schedule")
     dialog.get_by_role("button", name="Create").click()
     toast(page, "Created")
-    line = row(page, "Schedules and cron jobs", "Talking clock")
+    line = row(page, "Schedules", "Talking clock")
     expect(line).to_contain_text("Never ran")
     expect(page.get_by_role("button", name=re.compile("^Talking clock, clock: next .* 12 in range$"))).to_be_visible()
 
@@ -61,7 +81,11 @@ def case_times(stage):
 
     line.get_by_role("button", name="More for Talking clock").click()
     page.get_by_role("menuitem", name="Edit").click()
-    dialog.get_by_label("When", exact=True).fill("0 9 * * MON-FRI")
+    expect(dialog.get_by_role("heading", name="Edit schedule")).to_be_visible()
+    expect(dialog.get_by_label("Every", exact=True)).to_have_value("2")
+    expect(dialog.get_by_label("Unit")).to_have_value("h")
+    dialog.get_by_label("Repeat").select_option("weekdays")
+    dialog.get_by_label("At", exact=True).fill("09:00")
     dialog.get_by_label("Time zone").fill("Europe/Berlin")
     dialog.get_by_role("button", name="Save").click()
     expect(line).to_contain_text("Europe/Berlin")
@@ -79,7 +103,7 @@ def case_deliveries(stage):
     call = stage.daemon.call
     made = call("POST", "/api/schedules", {"agent_id": agent, "cron": "0 9 * * *", "prompt": "Say the time", "name": "sunrise"})
     page = stage.open("#/automation")
-    line = row(page, "Schedules and cron jobs", "sunrise")
+    line = row(page, "Schedules", "sunrise")
 
     def deliveries():
         line.get_by_role("button", name="More for sunrise").click()
@@ -116,7 +140,7 @@ def case_rows_in_use(stage):
     made = {"agent_id": agent, "cron": "0 9 * * *", "prompt": "Say the time"}
     ids = [call("POST", "/api/schedules", {**made, "name": name})["schedule_id"] for name in ("sunrise", "sunset")]
     page = stage.open("#/automation")
-    sunrise, sunset = (row(page, "Schedules and cron jobs", name) for name in ("sunrise", "sunset"))
+    sunrise, sunset = (row(page, "Schedules", name) for name in ("sunrise", "sunset"))
     more = sunrise.get_by_role("button", name="More for sunrise")
     more.click()
     edit = page.get_by_role("menuitem", name="Edit")
@@ -156,7 +180,7 @@ def case_rows_in_use(stage):
     more.click()
     edit.click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_label("When", exact=True)).to_be_visible()
+    expect(dialog.get_by_label("Repeat")).to_be_visible()
     for id in ids:
         call("PUT", f"/api/schedules/{id}", {"cron": "0 11 * * *"})
     read_now(page)

@@ -26,6 +26,7 @@ FIELDS = [
     {"key": "NTFY_MODE", "label": "Mode", "type": "select", "required": False, "placeholder": None, "advanced": False, "options": ["poll", "stream"], "is_set": False, "value": None},
 ]
 NEW = [{**field, "is_set": False, "value": None} for field in FIELDS]
+SCHEMA = {"name": "ntfy", "display_name": "ntfy", "description": "Push messages", "fields": NEW, "sdk_version": "1"}
 POLICY = {"channel": "bot", "dm_policy": "allowed_only", "group_policy": "all"}
 PLATFORMS = [
     {"id": "ntfy", "name": "ntfy", "description": f"Push messages. {MARKUP}", "category": "push", "tags": ["http"], "icon": "🔔", "protocol": "sidecar", "url": None, "docs": None, "i18n": {}, "adapter": "ntfy", "channels": ["bot"], "error": None},
@@ -84,7 +85,8 @@ class Daemon:
         self.answer(f"{base}/bot/conversations?*", {"GET": lambda _: (200, {"conversations": self.talks, "total": len(self.talks)})})
         self.answer(f"{base}/bot/sends?*", {"GET": lambda _: (200, {"sends": self.sends, "total": len(self.sends)})})
         self.answer(f"{base}/bot", {"GET": lambda _: (200, {**self.channels[0], "policy": POLICY, "fields": FIELDS, "fields_error": None})})
-        self.answer(f"{base}/registry/ntfy", {"GET": lambda _: (200, {**PLATFORMS[0], "schema": {"name": "ntfy", "display_name": "ntfy", "description": "Push messages", "fields": NEW, "sdk_version": "1"}, "schema_error": None})})
+        self.schema_error = None
+        self.answer(f"{base}/registry/ntfy", {"GET": lambda _: (200, {**PLATFORMS[0], "schema": None if self.schema_error else SCHEMA, "schema_error": self.schema_error})})
         self.answer(f"{base}/registry", {"GET": lambda _: (200, {"channels": PLATFORMS, "total": 2})})
         self.answer(f"{base}/reload", {"POST": lambda _: (200, {"status": "reloaded", "started": ["bot"], "stopped": [], "total": 1})})
         self.paired = self.answer(f"{base}/pairings", {"POST": lambda request: (201, self.pair(request.post_data_json))})
@@ -180,6 +182,35 @@ def case_set_up(stage):
     form.get_by_role("button", name="Save").click()
     toast(page, "Saved")
     assert daemon.saved[-1] == ("POST", {"values": {"NTFY_SERVER_URL": "https://ntfy.example"}, "agent": None}), daemon.saved
+
+
+def case_package(stage):
+    """Where the package of the adapters is missing, the gallery says how it is installed, and looks again when asked."""
+    page, daemon = opened(stage, "#/connections/channels")
+    daemon.schema_error = "the SDK is missing; install it with `pip install librefang-sdk`"
+    page.get_by_role("button", name="Add a channel").click()
+    missing = page.get_by_role("region", name="Missing package")
+    expect(missing).to_contain_text("Channels need the Python package librefang-sdk")
+    expect(missing.get_by_role("region", name="Commands that install the package")).to_contain_text("pip install librefang-sdk")
+    expect(missing.get_by_role("region", name="A first channel")).to_contain_text('command = "/opt/channels/bin/python"')
+    expect(missing.get_by_role("link", name="librefang-sdk on PyPI")).to_be_visible()
+    platforms = page.get_by_role("list", name="Platforms")
+    expect(platforms.get_by_text("needs package")).to_have_count(1)
+    access.check(page, "the gallery without the package")
+    missing.get_by_role("button", name="Copy: Commands that install the package").click()
+    toast(page, "Copied")
+    page.get_by_role("button", name="Set up ntfy").click()
+    form = dialog(page)
+    expect(form.get_by_role("heading", name="This channel cannot be set up yet")).to_be_visible()
+    expect(form.get_by_role("region", name="Commands that install the package")).to_be_visible()
+    access.check(page, "a channel that cannot be set up")
+    form.locator("footer button").click()
+    missing.get_by_role("button", name="Check again").click()
+    expect(missing).to_contain_text("The package is still missing.")
+    daemon.schema_error = None
+    missing.get_by_role("button", name="Check again").click()
+    expect(missing).to_have_count(0)
+    expect(platforms.get_by_text("needs package")).to_have_count(0)
 
 
 def case_state(stage):

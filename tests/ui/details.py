@@ -54,7 +54,7 @@ def case_rules_are_said_in_words(stage):
         stage.daemon.call("POST", "/api/cron/jobs", {"name": name, "agent_id": agent, "schedule": rule, "timezone": "Europe/Berlin", "prompt": "x"})
     page = stage.new_page(viewport={"width": 1920, "height": 900})
     stage.open("#/automation", page)
-    table = page.get_by_role("table", name="Schedules and cron jobs")
+    table = page.get_by_role("table", name="Schedules")
     row = lambda name: table.get_by_role("row").filter(has=page.get_by_role("button", name=re.compile(f"^{name}")))
     expect(row("weekdays")).to_contain_text("On weekdays at 08:00")
     expect(row("weekdays")).to_contain_text(re.compile(r"08:00 (CET|CEST|GMT\+[12])"))
@@ -68,6 +68,7 @@ def case_rules_are_said_in_words(stage):
     assert table.bounding_box()["width"] > 1500, table.bounding_box()
     access.check(page, "schedules on a wide window")
     page.get_by_role("button", name="New schedule").click()
+    page.get_by_role("dialog").get_by_label("Repeat").select_option("rule")
     chip = page.get_by_role("dialog").locator(".chips button").first.bounding_box()
     rule = page.get_by_role("dialog").get_by_label("When", exact=True).bounding_box()
     assert abs(chip["x"] - rule["x"]) < 2, (chip, rule)
@@ -95,13 +96,19 @@ def case_few_requests_are_made(stage):
 def case_security_says_what_it_is(stage):
     page = stage.open("#/money/security")
     systems = page.get_by_role("list", name="Security systems", exact=True)
-    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking").locator("code")).to_have_text("security.taint")
+    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking").get_by_role("link", name="Change security.taint")).to_have_attribute("href", "#/settings/config?q=security.taint")
+    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking")).to_contain_text("Records tainted calls; does not block them.")
+    for name in ["Rate limit", "Node authentication", "Signed manifests", "Memory wiping"]:
+        expect(systems.get_by_role("heading", name=name, exact=True)).to_be_visible()
     expect(systems).not_to_contain_text("not in this build")
     expect(systems).not_to_contain_text("[Security]")
     off = systems.get_by_role("listitem").filter(has=page.locator(".badge.warn"))
     for n in range(off.count()):
-        expect(off.nth(n).get_by_role("link", name="Open the configuration")).to_be_visible()
+        expect(off.nth(n).get_by_role("link", name=re.compile("^(Open the configuration|Change)"))).to_be_visible()
     access.check(page, "the security systems")
+    systems.get_by_role("link", name="Change security.taint").click()
+    expect(page.locator('.config-line[data-key="security.taint"]')).to_be_visible()
+    expect(page.locator('.config-line[data-key="log_level"]')).to_be_hidden()
 
 
 def case_titles_come_before_buttons_on_a_phone(stage):
@@ -134,7 +141,7 @@ def case_a_phone_has_all_pages_in_its_menu(stage):
     bar = page.locator("#rail")
     expect(bar.locator("a:visible, button:visible")).to_have_count(5)
     access.check(page, "the bar of a phone")
-    for name, title in [("Automation", "Automation"), ("Money & trust", "Money & trust"), ("Settings", "Settings")]:
+    for name, title in [("Automation", "Schedules"), ("Money & trust", "Spending"), ("Settings", "Providers")]:
         bar.get_by_role("button", name="More").click()
         page.get_by_role("menuitem", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()

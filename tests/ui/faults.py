@@ -203,12 +203,12 @@ def case_a_page_that_was_left_changes_no_address(stage):
     until("the chat is being built", lambda: page.evaluate("() => true") and held)
     expect(page.get_by_text("first").first).to_be_visible()
     stage.open("#/settings/health")
-    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(page.get_by_role("heading", name="Health", level=1)).to_be_visible()
     with page.expect_response("**/api/media/providers"):
         held[0].continue_()
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.url.endswith("#/settings/health"), page.url
-    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(page.get_by_role("heading", name="Health", level=1)).to_be_visible()
 
 
 def case_a_toast_over_a_dialog_is_dismissed(stage):

@@ -2,12 +2,14 @@
 
 import re
 import sys
+import urllib.error
 
 from playwright.sync_api import expect
 
 import access
 import inbox
 import stage as stages
+from stage import until
 
 
 def region(page, name):
@@ -20,6 +22,16 @@ def case_overview(stage):
     expect(page.get_by_role("heading", name="assistant", level=1)).to_be_visible()
     agent = inbox.fill_inbox(stage)
     stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "count the apples"})
+    stage.daemon.call("POST", "/api/schedules", {"agent_id": agent, "cron": "*/15 * * * *", "prompt": "water the garden"})
+    stage.model.respond = lambda messages, body: {"status": 500} if "please fail" in str(messages[-1]) else "ok"
+    for n in range(8):
+        stage.daemon.call("POST", "/api/triggers", {"agent_id": stage.daemon.agent(f"watcher-{n}"), "pattern": {"turn_failed": {}}, "prompt_template": "A turn failed: {{event}}"})
+    refused = stage.daemon.agent("refused")
+    try:
+        stage.daemon.call("POST", f"/api/agents/{refused}/message", {"message": "please fail"})
+    except urllib.error.HTTPError:
+        pass
+    until("the triggers have fired", lambda: stage.daemon.call("GET", "/api/world/query?q=sessions%20where%20messages%20%3E%200%20select%20id")["total"] >= 10)
     stage.open("", page)
     page.reload()
     expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
@@ -35,9 +47,20 @@ def case_overview(stage):
     by_day.get_by_role("button", name="Calls").click()
     expect(by_day.locator("table tbody tr").last).to_contain_text(re.compile(r"[1-9]"))
     access.check(page, "the overview")
+    # What people wrote comes first; what a trigger sent has the name of its event.
     talks = region(page, "Recent conversations")
+    expect(region(page, "Next runs")).to_contain_text("water the garden")
+    expect(region(page, "Next runs")).to_contain_text("Every 15 minutes")
+    lines = talks.get_by_role("listitem")
+    expect(lines).to_have_count(6)
+    expect(lines.nth(0)).to_contain_text("please fail")
+    expect(lines.nth(5)).to_contain_text("Trigger: turn failed")
+    expect(talks).not_to_contain_text('{"kind"')
+    # No name of the axis is cut.
+    by_day.get_by_role("button", name="Cost").click()
+    assert page.evaluate("() => [...document.querySelectorAll('.chart .grid text')].every((text) => text.getBBox().x >= 0)")
     talks.get_by_role("link", name="please fail").or_(talks.get_by_role("link", name="count the apples")).first.click()
-    expect(page.get_by_role("heading", name="ops", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("^(ops|refused)$"), level=1)).to_be_visible()
     page.keyboard.press("Escape")
     page.locator("body").click(position={"x": 700, "y": 30})
     page.keyboard.press("g")

@@ -110,7 +110,7 @@ def case_a_walk(stage):
     expect(page.locator(".chat-head").get_by_role("button", name="More")).to_be_focused()
 
     # The other pages and their parts; a dialog gives the focus back.
-    for key, heading in [("w", "World"), ("a", "Automation"), ("m", "Money & trust"), ("s", "Settings")]:
+    for key, heading in [("w", "Live"), ("a", "Schedules"), ("m", "Spending"), ("s", "Providers")]:
         keys.press("g")
         keys.press(key)
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()

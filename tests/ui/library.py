@@ -292,7 +292,7 @@ def case_find(stage):
     """A registry that cannot be reached is said, and can be asked again."""
     stage.expect_refusals(502, 504)
     page = stage.open("#/library/find")
-    expect(page.get_by_role("heading", name="Find skills")).to_be_visible()
+    expect(page.get_by_role("heading", name="Search for a skill")).to_be_visible()
     access.check(page, "find skills")
     rows = {"results": [{"name": "haiku", "author": "Ada", "description": f"Writes haiku. {MARKUP}", "downloads": 12000, "version": "1.0.0", "install_id": "haiku"}], "total": 1, "page": 1, "warnings": []}
     page.route("**/api/marketplace/search?*", lambda route: route.fulfill(json=rows))

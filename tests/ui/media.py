@@ -143,7 +143,7 @@ def case_without_providers_the_chat_has_no_voice(stage):
     expect(page.get_by_text("Set the key of a provider that offers media")).to_be_visible()
     access.check(page, "no media")
     page.get_by_role("link", name="Open providers").click()
-    expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Providers", level=1)).to_be_visible()
 
 
 def fill_gallery(stage):

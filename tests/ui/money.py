@@ -186,6 +186,36 @@ def case_audit(stage):
     expect(page.get_by_text("The log is intact")).to_be_visible()
 
 
+def case_audit_names(stage):
+    """Who acted and what was changed have names; ids and hashes stand in the dialog only."""
+    agent = stage.daemon.agent("ops")
+    turn, gone = "01a2269a-1c67-7000-b6df-c6c6853115b2", "01a2269a-1c1d-7000-bdc9-d289064225b2"
+    actors = {"api": "API key of the configuration, or none", "client": "Client without a key", "hook": "Hook", "peer": "Peer", "chat": "Chat", "system": "System",
+              f"key:{gone}": "Key laptop", f"user:{turn}/key:{gone}": "Ann (key laptop)", f"agent:{agent}/turn:{turn}": "Agent ops"}
+    details = {"id": gone, "child": agent, "sha256": "ab" * 32, "kind": "cron job"}
+    entries = [{"id": len(actors) - at, "timestamp": "2026-11-29T09:19:23.751Z", "event_type": "schedule_run", "agent_id": agent, "actor": actor, "details": json.dumps(details),
+                "hash": "cd" * 32, "prev_hash": "ef" * 32} for at, actor in enumerate(actors)]
+    page = stage.new_page()
+    answers = {"audit/recent?*": {"entries": entries, "total": len(entries), "next_before": None}, "users?*": {"users": [{"id": turn, "name": "Ann"}], "total": 1},
+               "keys?*": {"keys": [{"id": gone, "name": "laptop"}], "total": 1}}
+    for path, body in answers.items():
+        page.route(f"{stage.daemon.url}/api/{path}", lambda route, _, body=body: route.fulfill(json=body))
+    stage.open("#/money/audit", page)
+    rows = page.get_by_role("table", name="Audit entries").locator(".t-body .t-row")
+    for at, name in enumerate(actors.values()):
+        expect(rows.nth(at)).to_contain_text(name)
+        expect(rows.nth(at)).to_contain_text("child: ops")
+        expect(rows.nth(at)).to_contain_text("kind: cron job")
+    expect(rows.first.get_by_role("link", name="ops")).to_have_attribute("href", f"#/agent/{agent}")
+    shown = page.locator(".t-body").inner_text()
+    assert gone not in shown and "abab" not in shown, shown
+    access.check(page, "an audit log with names")
+    rows.nth(7).get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"user:{turn}/key:{gone}")
+    expect(dialog).to_contain_text("cd" * 32)
+
+
 def case_security(stage):
     """All sixteen systems are there, those that are off first (none, where everything is in force)."""
     page = stage.open("#/money/security")

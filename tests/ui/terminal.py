@@ -1,5 +1,6 @@
 """A terminal in the browser: a real shell, programs that draw, keys, sizes, and an end."""
 
+import pathlib
 import re
 import sys
 
@@ -25,8 +26,26 @@ def until(page, text):
 def case_off(stage):
     """Without a word in the configuration there is no terminal, and the page says how to have one."""
     page = stage.open("#/settings/terminal")
-    expect(page.get_by_text("Terminals are off")).to_be_visible()
+    expect(page.get_by_role("heading", name="The terminal is off")).to_be_visible()
+    expect(page.get_by_role("region", name="Lines of config.toml")).to_have_text("[terminal]\nenabled = true")
+    expect(page.get_by_role("link", name="Show terminal.enabled")).to_have_attribute("href", "#/settings/config?q=terminal.enabled")
     access.check(page, "no terminal")
+    stage.expect_refusals(404)
+    stage.open("#/settings/devices", page)
+    expect(page.get_by_role("heading", name="Device pairing is off")).to_be_visible()
+    expect(page.get_by_role("link", name="Show pairing.enabled")).to_be_visible()
+    access.check(page, "no devices")
+    stage.open("#/settings/terminal", page)
+    page.get_by_role("button", name="Copy the lines").click()
+    expect(page.locator(".toast").filter(has_text="Copied")).to_be_visible()
+    reload = page.get_by_role("button", name="Reload config.toml")
+    reload.click()
+    expect(page.locator(".toast").filter(has_text="config.toml has not changed")).to_be_visible()
+    # The lines are all that it takes.
+    config = pathlib.Path(stage.daemon.home, "config.toml")
+    config.write_text(config.read_text() + "\n" + ON)
+    reload.click()
+    expect(page.get_by_role("textbox", name="Terminal")).to_be_visible()
 
 
 @config(ON)

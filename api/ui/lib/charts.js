@@ -3,7 +3,19 @@
 import { fill, h, s } from "./dom.js";
 import { short } from "./format.js";
 
-const PAD = { left: 44, right: 8, top: 8, bottom: 22 };
+const PAD = { right: 8, top: 8, bottom: 22 };
+/** Between the names of an axis and its lines. */
+const GAP = 8;
+/** As much room as the names of an axis have at least. */
+const NAMES_MIN = 28;
+
+/** How wide the widest of some texts is in an element with the style of a chart. */
+function widest(texts, node) {
+  const { fontStyle, fontWeight, fontSize, fontFamily } = getComputedStyle(node);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${fontStyle} ${fontWeight} ${fontSize} ${fontFamily}`;
+  return Math.ceil(Math.max(...texts.map((text) => pen.measureText(text).width)));
+}
 
 /** A round number not below `value`: 1, 2 or 5 times a power of ten. */
 function ceiling(value) {
@@ -54,15 +66,17 @@ export class Chart {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
     const { height, ticks, series, kind } = this;
-    const inner = { width: width - PAD.left - PAD.right, height: height - PAD.top - PAD.bottom };
     const sums = ticks.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
     const top = ceiling(Math.max(...(kind === "bars" ? sums : series.flatMap(({ values }) => values)), 0));
+    const marks = [0, 0.5, 1].map((part) => [part, (this.mark ?? this.format)(top * part)]);
+    this.left = GAP + Math.max(NAMES_MIN, widest(marks.map(([, text]) => text), this.canvas));
+    const inner = { width: width - this.left - PAD.right, height: height - PAD.top - PAD.bottom };
     const y = (value) => PAD.top + inner.height * (1 - value / top);
     const slot = inner.width / Math.max(1, ticks.length);
-    const x = (at) => PAD.left + slot * (at + 0.5);
-    const grid = [0, 0.5, 1].map((part) => s("g", { class: "grid" },
-      s("line", { x1: PAD.left, x2: width - PAD.right, y1: y(top * part), y2: y(top * part) }),
-      s("text", { x: PAD.left - 8, y: y(top * part) + 4, "text-anchor": "end" }, (this.mark ?? this.format)(top * part))));
+    const x = (at) => this.left + slot * (at + 0.5);
+    const grid = marks.map(([part, text]) => s("g", { class: "grid" },
+      s("line", { x1: this.left, x2: width - PAD.right, y1: y(top * part), y2: y(top * part) }),
+      s("text", { x: this.left - GAP, y: y(top * part) + 4, "text-anchor": "end" }, text)));
     const every = Math.max(1, Math.ceil(72 / slot));
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
@@ -103,7 +117,7 @@ export class Chart {
 
   onPoint(event) {
     const box = this.canvas.getBoundingClientRect();
-    const at = Math.floor((event.clientX - box.left - PAD.left) / this.slot);
+    const at = Math.floor((event.clientX - box.left - this.left) / this.slot);
     if (!(at >= 0 && at < this.ticks.length)) {
       this.tip.hidden = true;
       return;

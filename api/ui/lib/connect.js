@@ -5,14 +5,17 @@ import { textInput } from "./controls.js";
 import { ask } from "./dialogs.js";
 import { field, fill, h } from "./dom.js";
 import { count, duration } from "./format.js";
+import { factsOf } from "./models.js";
 import { icon } from "./icons.js";
 
 /** What keys of these providers begin with; the longest that fits is the right one. */
 const PREFIXES = [["sk-ant-", "anthropic"], ["sk-or-", "openrouter"], ["sk-proj-", "openai"], ["sk-", "openai"], ["gsk_", "groq"], ["AIza", "gemini"], ["xai-", "xai"], ["pplx-", "perplexity"], ["hf_", "huggingface"], ["csk-", "cerebras"], ["fw_", "fireworks"], ["nvapi-", "nvidia"], ["r8_", "replicate"]];
 /** Providers that most people have a key of, first in the list. */
 const USUAL = ["anthropic", "openai", "gemini", "openrouter", "groq", "mistral", "deepseek", "xai"];
-/** Runtimes that may run on this machine. */
-const LOCAL = ["ollama", "lmstudio", "llamacpp", "vllm"];
+/** Runtimes that may run on this machine, and what they are called. */
+const LOCAL = { ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM" };
+/** The tiers of the catalog, the best first. */
+const TIERS = ["frontier", "smart", "fast"];
 
 /** The provider whose keys look like this one; null for none. */
 export const providerOf = (key) => PREFIXES.find(([prefix]) => key.startsWith(prefix))?.[1] ?? null;
@@ -40,7 +43,8 @@ async function makeDefault(provider, model) {
 
 /** Asks for a key, tests it, and lets a model be chosen; true when a model is set up. */
 export async function setUpKey() {
-  const { providers } = await get("/api/providers");
+  // With a first key the daemon takes the first model of its provider: nobody has chosen that one.
+  const [{ providers }, before] = await Promise.all([get("/api/providers"), get("/api/status?limit=1")]);
   const all = sorted(providers);
   const key = field("API key", textInput("", { type: "password", autocomplete: "off", spellcheck: "false", class: "code", placeholder: "sk-…" }), { hint: "Stored encrypted on this machine. It cannot be read back." });
   const choice = h("select", {}, all.map((item) => h("option", { value: item.name }, item.display_name)));
@@ -69,12 +73,13 @@ export async function setUpKey() {
       }
     },
   });
-  return done ? chooseModel(choice.value, all.find(({ name }) => name === choice.value).display_name, result) : false;
+  if (!done) return false;
+  return chooseModel(choice.value, all.find(({ name }) => name === choice.value).display_name, result, before.default_provider === choice.value ? before.default_model : null);
 }
 
 /** Looks for runtimes on this machine and uses the chosen model of one; true when a model is set up. */
 export async function setUpLocal() {
-  const found = (await Promise.all(LOCAL.map(async (name) => {
+  const found = (await Promise.all(Object.keys(LOCAL).map(async (name) => {
     const told = await get(`/api/providers/${name}/detect`).catch(() => ({}));
     return told.available ? { name, models: (told.models ?? []).map((model) => model.id ?? model.name ?? model) } : null;
   }))).filter((item) => item && item.models.length > 0);
@@ -85,7 +90,7 @@ export async function setUpLocal() {
     });
     return false;
   }
-  const select = h("select", {}, found.flatMap(({ name, models }) => models.map((model) => h("option", { value: JSON.stringify([name, model]) }, `${model} (${name})`))));
+  const select = h("select", {}, found.flatMap(({ name, models }) => models.map((model) => h("option", { value: JSON.stringify([name, model]) }, `${model} (${LOCAL[name]})`))));
   const done = await ask({
     title: "Use a local model", action: "Use this model", body: [field("Model", select)],
     submit: async () => {
@@ -97,14 +102,20 @@ export async function setUpLocal() {
   return Boolean(done);
 }
 
-async function chooseModel(provider, label, result) {
+/** The best of some models: one that can use tools, of the highest tier; of equal ones the first, for the catalog has the newest first. */
+function best(models) {
+  const rank = ({ tier, supports_tools: hasTools }) => (hasTools ? 0 : TIERS.length + 1) + (TIERS.includes(tier) ? TIERS.indexOf(tier) : TIERS.length);
+  return [...models].sort((a, b) => rank(a) - rank(b))[0];
+}
+
+/** Lets the default model be chosen; `chosen` is the one that was chosen earlier. */
+async function chooseModel(provider, label, result, chosen) {
   const { models } = await get(`/api/models?provider=${encodeURIComponent(provider)}&limit=200`);
-  const status = await get("/api/status?limit=1");
-  const present = status.default_provider === provider ? status.default_model : result?.model_tested;
-  const select = h("select", {}, models.map((model) => h("option", { value: model.id, selected: model.id === present }, model.display_name ?? model.id)));
+  const present = chosen ?? best(models)?.id;
+  const select = h("select", {}, models.map((model) => h("option", { value: model.id, selected: model.id === present }, [model.display_name || model.id, factsOf(model)].filter(Boolean).join(" · "))));
   const body = [
     h("p", { class: "notice good" }, icon("check"), h("span", {}, `${label} answered${result ? ` in ${duration(result.latency_ms)}` : ""}. The key works.`)),
-    models.length > 0 ? field("Default model", select, { hint: `For agents that name no model. ${count(models.length, "model")} known; you can change it in Settings.` }) : null,
+    models.length > 0 ? field("Default model", select, { hint: `For agents that name no model. Prices are for input and output. ${count(models.length, "model")} known; you can change it in Settings.` }) : null,
   ];
   await ask({ title: "Choose a model", action: "Start chatting", cancel: null, body, submit: () => (models.length > 0 ? makeDefault(provider, select.value) : true) });
   return true;

@@ -28,16 +28,60 @@ const agentOf = (row) => {
   return row.agent_id ?? null;
 };
 
+/** Records of failed entries that were read, by the id of their entry: what has failed does not change. */
+const records = new Map();
+const RECORDS_MAX = 200;
+
+/** The record behind an entry; null where it is gone or not for this key. */
+async function recordOf(id, path, signal) {
+  if (records.has(id)) return records.get(id);
+  const record = await get(path, { signal }).catch((error) => {
+    if (error instanceof Failure && [403, 404, 429, 503].includes(error.status)) return null;
+    throw error;
+  });
+  // One that runs again has another end soon.
+  if (!record || record.open_runs > 0) return record;
+  if (records.size >= RECORDS_MAX) records.delete(records.keys().next().value);
+  records.set(id, record);
+  return record;
+}
+
+const LABEL_MAX = 120;
+/** Letters of an error that are shown. */
+const ERROR_MAX = 400;
+
 /** Schedules of either kind that failed, and those that are switched off. */
-async function schedules(kind, words, signal) {
+async function schedules(kind, path, signal) {
   const found = await rows(`${kind} where last_status in ${BAD} or enabled = false select id, name, rule, agent_id, agent.name, enabled, last_status, last_run, next_run limit ${SHOWN_MAX * 2}`, signal);
-  return found.map((row) => {
-    const title = row.name || row.rule;
+  const entries = [];
+  await inLanes(found, LANES, async (row) => {
     const failed = OUTCOMES[row.last_status];
+    const id = row.enabled ? `${kind} ${row.id} ${row.last_run}` : `${kind} ${row.id} off`;
     // One that ran once and is done was not paused by anybody.
-    if (!row.enabled) return row.last_run === null || failed ? { id: `${kind} ${row.id} off`, kind: "paused", title, text: failed ? `Paused; the last run ${failed}` : "Paused before its first run", agent: agentOf(row), at: row.last_run, href: "#/automation", quiet: true } : null;
-    return { id: `${kind} ${row.id} ${row.last_run}`, kind: "failed", title, text: `The last run of this ${words} ${failed}`, agent: agentOf(row), at: row.last_run, href: withQuery("#/automation", { filter: title }) };
-  }).filter(Boolean);
+    if (!row.enabled && row.last_run !== null && !failed) return;
+    const record = failed || !row.name ? await recordOf(id, `${path}/${row.id}`, signal) : null;
+    const title = row.name || record?.prompt.slice(0, LABEL_MAX) || row.rule;
+    const base = { id, title, agent: agentOf(row), at: row.last_run };
+    if (!row.enabled) return void entries.push({ ...base, kind: "paused", text: failed ? `Paused; the last run ${failed}` : "Paused before its first run", href: "#/automation", quiet: true });
+    const last = record?.last_result;
+    const why = last?.status === row.last_status ? last.text.slice(0, ERROR_MAX) : "";
+    // Only a run that began has a trace.
+    const run = row.last_status === "failed" && last ? { agent: row.agent_id, endedAt: last.at } : null;
+    entries.push({ ...base, kind: "failed", text: why || `The last run ${failed}`, href: withQuery("#/automation", { filter: title }), again: { path: `${path}/${row.id}/run` }, run });
+  });
+  return entries;
+}
+
+/** Tasks that failed lately, with their errors. */
+async function tasks(signal) {
+  const found = await rows(`tasks where state = "failed" and ended_at > now - ${RECENT} select id, title, claimed_by, ended_at limit ${SHOWN_MAX}`, signal);
+  const entries = [];
+  await inLanes(found, LANES, async (row) => {
+    const id = `task ${row.id} ${row.ended_at}`;
+    const record = await recordOf(id, `/api/tasks/${row.id}`, signal);
+    entries.push({ id, kind: "failed", title: row.title, text: record?.error?.slice(0, ERROR_MAX) || "The task failed", agent: row.claimed_by, at: row.ended_at, href: "#/automation/tasks", again: { path: `/api/tasks/${row.id}/retry` } });
+  });
+  return entries;
 }
 
 /** Answers that did not arrive where schedules and triggers send them. */
@@ -61,7 +105,7 @@ async function deliveries(signal) {
   return found;
 }
 
-/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. */
+/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. What failed has `again`, how it is run again, and `run`, the run that failed. */
 const SOURCES = [
   { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
@@ -80,11 +124,11 @@ const SOURCES = [
     learn(row.id, row.name);
     return { id: `agent ${row.id} ${row.state} ${row.updated_at}`, kind: "agent", title: row.name, text: `The agent is ${row.state.toLowerCase()}`, agent: row.id, at: row.updated_at, href: `#/agent/${row.id}` };
   })) },
-  { all: true, read: (signal) => schedules("schedules", "schedule", signal) },
-  { all: true, read: (signal) => schedules("cron_jobs", "cron job", signal) },
+  { all: true, read: (signal) => schedules("schedules", "/api/schedules", signal) },
+  { all: true, read: (signal) => schedules("cron_jobs", "/api/cron/jobs", signal) },
   { all: true, read: deliveries },
-  { all: true, read: (signal) => rows(`tasks where state = "failed" and ended_at > now - ${RECENT} select id, title, claimed_by, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `task ${row.id} ${row.ended_at}`, kind: "failed", title: row.title, text: "The task failed", agent: row.claimed_by, at: row.ended_at, href: "#/automation/tasks" }))) },
-  { all: true, read: (signal) => rows(`runs where state = "Failed" and ended_at > now - ${RECENT} select id, name, error, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `run ${row.id}`, kind: "failed", title: row.name, text: row.error || "The workflow run failed", agent: null, at: row.ended_at, href: "#/automation/workflows" }))) },
+  { all: true, read: tasks },
+  { all: true, read: (signal) => rows(`runs where state = "Failed" and ended_at > now - ${RECENT} select id, workflow_id, name, error, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `run ${row.id}`, kind: "failed", title: row.name, text: row.error || "The workflow run failed", agent: null, at: row.ended_at, href: `#/automation/workflows/${row.workflow_id}`, again: { path: `/api/workflows/${row.workflow_id}/run`, workflowRun: row.id }, run: { href: `#/automation/workflows/${row.workflow_id}` } }))) },
   { all: true, read: async (signal) => (await get("/api/channels", { signal })).channels.filter(({ enabled, state }) => enabled && state === "failed").map((one) => ({ id: `channel ${one.name} ${one.last_error_at}`, kind: "connection", title: one.display_name || one.name, text: one.last_error || "The channel failed", agent: null, at: one.last_error_at, href: "#/connections/channels" })) },
   { all: true, read: async (signal) => (await get("/api/mcp/servers", { signal })).servers.filter(({ status, error, auth }) => (status === "disconnected" && error) || auth?.state === "needs_auth" || auth?.state === "expired").map((one) => ({ id: `server ${one.id} ${one.error ?? one.auth?.state}`, kind: "connection", title: one.name, text: one.auth?.state === "needs_auth" || one.auth?.state === "expired" ? "Sign in to use this MCP server" : one.error, agent: null, at: null, href: "#/connections" })) },
 ];

@@ -4,6 +4,7 @@ import { faultText } from "./dialogs.js";
 import { emptyState, fill, h, skeleton } from "./dom.js";
 import { CLOCK } from "./format.js";
 import { icon } from "./icons.js";
+import { partOff } from "./off.js";
 import { tellFaults } from "./poll.js";
 
 /**
@@ -12,12 +13,13 @@ import { tellFaults } from "./poll.js";
  *
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
  * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab. Below the title
- * stands since when what the part polls could not be read.
+ * stands since when what the part polls could not be read. The heading is the label of the tab.
  *
  * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
- * `heading` takes the place of the title's text.
+ * `heading` takes the place of that label.
  */
-export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = title }) {
+export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null }) {
+  const head = h("h1", {}, heading);
   const text = h("p", { class: "tab-text" });
   /** Since when the numbers of the open part are old. */
   const note = h("p", { class: "tab-note", role: "status" });
@@ -26,7 +28,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
   const nav = h("nav", { class: "tabs", "aria-label": `Sections of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
-    h("header", { class: "page-head" }, lead, h("div", { class: "grow" }, h("h1", {}, heading), text, note), actions), nav, panel));
+    h("header", { class: "page-head" }, lead, h("div", { class: "grow" }, head, text, note), actions), nav, panel));
   fill(root, view);
 
   let open = null;
@@ -68,6 +70,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
       else link.removeAttribute("aria-current");
     }
     links.get(tab.name).scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (heading === null) head.textContent = tab.label;
     text.textContent = tab.text ?? "";
     panel.setAttribute("aria-label", tab.label);
     fill(actions);
@@ -103,8 +106,12 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
   return leave;
 }
 
-/** What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there. */
+/**
+ * What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there: as a sentence, or for a
+ * part that is switched off as what `partOff` takes.
+ */
 export function failed(error, again, absent = "") {
+  if (error?.status === 404 && typeof absent === "object") return partOff({ ...absent, again });
   const isAbsent = error?.status === 404 && absent !== "";
   const title = isAbsent ? "Not available in this daemon" : "Could not load this";
   const button = h("button", { class: "primary", type: "button", onclick: again }, icon("retry", 18), "Try again");

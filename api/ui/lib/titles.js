@@ -11,6 +11,9 @@ const LENGTH_MAX = 90;
 /** What the summary of a compacted session begins with (docs/api.md). */
 const SUMMARY = /^\[Summary of the earlier conversation\]\s*/;
 
+/** A message with the event that fired a trigger (docs/automation.md). */
+const EVENT = /\{"kind":"([a-z_]+)"[,}]/;
+
 const titles = new Map();
 
 /** When a session began. */
@@ -26,8 +29,10 @@ const idOf = (session) => session.session_id ?? session.id;
 /** The title of a session, as far as it is known. */
 export const titleOf = (session) => session.label || titles.get(idOf(session)) || began(session.created_at);
 
-/** The first line of a message that says something, without marks of Markdown. */
+/** The first line of a message that says something, without marks of Markdown; of an event, what it is. */
 function firstLine(text) {
+  const event = EVENT.exec(text);
+  if (event) return `Trigger: ${event[1].replaceAll("_", " ")}`;
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }

@@ -7,7 +7,7 @@ import { mountTabs } from "../lib/tabs.js";
 export const title = "Automation";
 
 export const TABS = [
-  { name: "times", label: "Schedules", text: "Schedules and cron jobs, their next runs and results.", load: () => import("./automation/times.js") },
+  { name: "times", label: "Schedules", text: "Prompts that are sent to agents at set times, their next runs and results.", load: () => import("./automation/times.js") },
   { name: "triggers", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
   { name: "workflows", label: "Workflows", text: "Pipelines of agent steps, and their runs.", load: () => import("./automation/workflows.js") },
   { name: "goals", label: "Goals", text: "Goals of agents. Open goals are part of the agent's prompt.", load: () => import("./automation/goals.js") },

@@ -1,13 +1,14 @@
 // The overview: what needs a person, what happened lately and comes next, and what it cost, day by day.
 
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
-import { get } from "../lib/api.js";
+import { Failure, get } from "../lib/api.js";
 import { Chart } from "../lib/charts.js";
-import { whenIn } from "../lib/cron.js";
+import { ruleText, whenIn } from "../lib/cron.js";
 import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
 import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { readInbox } from "../lib/inbox.js";
+import { isOfPeople, learnOrigins } from "../lib/origins.js";
 import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
@@ -17,6 +18,10 @@ export const title = "Overview";
 const EVERY_MS = 30_000;
 const DAYS = 30;
 const SHOWN = 6;
+/** Conversations among which those of people are looked for. */
+const LOOKED = 24;
+/** Letters of a prompt that stand for a name. */
+const LABEL_MAX = 200;
 
 /** Rows of a query as objects; none where the daemon is busy with others. */
 async function rows(q, signal) {
@@ -53,23 +58,42 @@ export async function mount(root, ctx) {
   async function read() {
     const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
       get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
-      rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${SHOWN}`, signal),
+      rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
       upcoming("schedules"), upcoming("cron_jobs"),
     ]);
+    const conversations = sessions?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
+    const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);
+    await Promise.all([learnOrigins(conversations ?? [], { signal }), learnPrompts(due)]);
     ctx.setInbox(inbox.count);
     daily = days.days;
     showFigures(usage, inbox);
     showNeeds(inbox);
     showDaily();
-    showTalks(sessions);
-    showNext([...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN));
+    showTalks(conversations);
+    showNext(due);
     showAgents(spenders);
     // Some are known by now from what else was read.
     nameLinks(root);
     learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(root), { signal });
   }
 
-  const upcoming = (kind) => rows(`${kind} where enabled and next_run is not null select name, rule, timezone, agent_id, agent.name, next_run sort by next_run limit ${SHOWN}`, signal);
+  const prompts = new Map();
+
+  /** Reads the prompts of schedules without a name. */
+  async function learnPrompts(due) {
+    const missing = due.filter(({ id, name }) => !name && !prompts.has(id));
+    await Promise.all(missing.map(async ({ id }) => {
+      try {
+        prompts.set(id, (await get(`/api/schedules/${id}`, { signal })).prompt.slice(0, LABEL_MAX));
+      } catch (error) {
+        // Deleted since: its rule stands there until the next look.
+        if (!(error instanceof Failure)) throw error;
+      }
+    }));
+    for (const id of prompts.keys()) if (!due.some((row) => row.id === id)) prompts.delete(id);
+  }
+
+  const upcoming = (kind) => rows(`${kind} where enabled and next_run is not null select id, name, rule, timezone, agent_id, agent.name, next_run sort by next_run limit ${SHOWN}`, signal);
   const more = (href, text) => h("a", { class: "more-link", href }, text, icon("chevron", 14));
   const head = (text, link) => h("div", { class: "bar-row tight" }, h("h2", { class: "grow" }, text), link);
   const none = (text) => h("p", { class: "dim" }, text);
@@ -107,7 +131,7 @@ export async function mount(root, ctx) {
   function showTalks(sessions) {
     // Other queries had the turn: what stands there stays.
     if (sessions === null) return;
-    const known = sessions.map((row) => ({ ...row, session_id: row.id, message_count: row.messages }));
+    const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN);
     for (const row of known) learn(row.agent_id, row["agent.name"]);
     refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
@@ -121,7 +145,7 @@ export async function mount(root, ctx) {
   function showNext(items) {
     for (const row of items) learn(row.agent_id, row["agent.name"]);
     refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none("Nothing is scheduled.") : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
-      h("span", { class: "grow two" }, h("span", { class: "cut" }, row.name || row.rule), h("small", { class: "faint cut" }, agentLink(row.agent_id))),
+      h("span", { class: "grow two" }, h("span", { class: "cut" }, row.name || prompts.get(row.id) || row.rule), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${ruleText(row.rule) ?? row.rule}`)),
       h("time", { class: "faint", datetime: row.next_run, title: whenIn(row.next_run, row.timezone) }, ago(row.next_run))))));
   }
 

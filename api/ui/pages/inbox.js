@@ -1,7 +1,7 @@
 // The inbox: what needs a person, in one place, with the decision at hand where it is one click.
 
 import { agentLink, learnAll, nameLinks } from "../lib/agents.js";
-import { call, get } from "../lib/api.js";
+import { call, Failure, get } from "../lib/api.js";
 import { ask, showError, toast } from "../lib/dialogs.js";
 import { textInput } from "../lib/controls.js";
 import { emptyState, field, fill, h, refill, useStyles } from "../lib/dom.js";
@@ -10,12 +10,15 @@ import { icon } from "../lib/icons.js";
 import { dismiss, readInbox } from "../lib/inbox.js";
 import { can } from "../lib/me.js";
 import { poll } from "../lib/poll.js";
+import { runAddress } from "./agent/words.js";
 
 export const title = "Inbox";
 
 const EVERY_MS = 10_000;
 /** Letters of a payload that are shown. */
 const PAYLOAD_MAX = 400;
+/** Inputs of ended runs are kept up to 8 KiB: a longer one was cut. */
+const INPUT_MAX = 8 << 10;
 
 const GROUPS = [
   { kind: "approval", title: "Approvals", icon: "shield" },
@@ -72,8 +75,39 @@ export async function mount(root, ctx) {
         h("strong", { class: "cut" }, h("a", { class: "inbox-link", href: item.href }, item.title)),
         h("span", { class: "dim inbox-text" }, item.text), payload(item),
         h("small", { class: "faint" }, item.agent ? agentLink(item.agent) : null, item.agent && item.at ? " · " : null, item.at ? h("time", { datetime: item.at, title: when(item.at) }, ago(item.at)) : null)),
-      h("div", { class: "row-actions" }, item.kind === "approval" ? decisions(item) : null,
+      h("div", { class: "row-actions" }, item.kind === "approval" ? decisions(item) : null, failureActions(item),
         item.kind !== "approval" && item.kind !== "proposal" ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Dismiss ${item.title}`, title: "Dismiss", onclick: () => { dismiss([item.id]); again().catch(showError); } }, icon("close", 15)) : null));
+  }
+
+  /** The run that failed, and another one. */
+  function failureActions(item) {
+    const button = (label, run) => h("button", { type: "button", class: "small", "aria-label": `${label}: ${item.title}`, data: { key: `${label} ${item.id}` }, onclick: () => run(item).catch(showError) }, label);
+    return [
+      item.run?.href ? h("a", { class: "button small", href: item.run.href, "aria-label": `Open run: ${item.title}` }, "Open run") : item.run ? button("Open run", openRun) : null,
+      item.again && can("write") ? button("Run again", runAgain) : null,
+    ];
+  }
+
+  /** Opens the run that ended at that moment; where it is not kept any more, the runs of the agent. */
+  async function openRun({ run }) {
+    const agent = encodeURIComponent(run.agent);
+    const { traces } = await get(`/api/agents/${agent}/traces?limit=100`, { signal });
+    const found = traces.find(({ origin, ended_at: end }) => origin === "schedule" && end === run.endedAt);
+    location.hash = found ? runAddress(run.agent, found) : `#/agent/${agent}/runs`;
+  }
+
+  async function runAgain({ id, again: { path, workflowRun } }) {
+    let body;
+    if (workflowRun) {
+      const { input } = await get(`/api/workflows/runs/${workflowRun}`, { signal });
+      if (new TextEncoder().encode(input).length >= INPUT_MAX - 4) throw new Failure("The input of this run is too long to be kept whole. Run the workflow on its page.", 400);
+      body = { input, async: true };
+    }
+    await call("POST", path, body);
+    // The run that failed stays failed.
+    if (workflowRun) dismiss([id]);
+    toast("Started");
+    await again();
   }
 
   /** What the call would do, where it says so. */

@@ -6,13 +6,16 @@ import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Settings";
 
+/** What stands where devices cannot be paired. */
+const PAIRING = { title: "Device pairing is off", text: "Turn it on to give phones and other devices keys of their own.", key: "pairing.enabled", lines: "[pairing]\nenabled = true" };
+
 export const TABS = [
   { name: "providers", label: "Providers", text: "Model providers and API keys. Keys are write-only.", load: () => import("./settings/providers.js") },
   { name: "models", label: "Models", text: "Models, prices, capabilities and aliases.", load: () => import("./settings/models.js") },
   { name: "config", label: "Configuration", text: "Edit config.toml. Comments and order of the file are kept.", load: () => import("./settings/config.js") },
   { name: "backups", scope: "admin", label: "Backups", text: "Agents, sessions, memory and configuration in one file.", load: () => import("./settings/backups.js"), absent: "This daemon does not support backups over the API. Stop the daemon and copy its home instead." },
   { name: "people", label: "Users and keys", text: "Who may use this daemon, and with which keys.", load: () => import("./settings/people.js") },
-  { name: "devices", label: "Devices", text: "Phones and other devices with keys of their own.", load: () => import("./settings/devices.js"), absent: "Pairing is off. Set [pairing] enabled = true in the configuration." },
+  { name: "devices", label: "Devices", text: "Phones and other devices with keys of their own.", load: () => import("./settings/devices.js"), absent: PAIRING },
   { name: "sessions", label: "Sessions", text: "Who has signed in, and from where.", load: () => import("./settings/sessions.js") },
   { name: "terminal", scope: "admin", label: "Terminal", text: "A shell on the machine of the daemon.", load: () => import("./settings/terminal.js") },
   { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },

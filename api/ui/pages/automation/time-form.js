@@ -7,19 +7,19 @@ import { ruleText, whenIn } from "../../lib/cron.js";
 import { ask } from "../../lib/dialogs.js";
 import { debounce, field, fill, h } from "../../lib/dom.js";
 import { ago } from "../../lib/format.js";
+import { ruleField } from "./rule-field.js";
 import { KINDS } from "./times.js";
 
-/** Rules that are one click away. */
-const RULES = ["every 15m", "@hourly", "0 9 * * MON-FRI", "0 0 1 * *", "in 2h"];
+/** The time zone of the browser. */
+const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
 /** Asks for a new one, or for changes of `item`; gives the record, or null when it was left. */
 export async function editTime(item) {
   const agent = agentField("Agent", { id: item?.agent_id ?? null });
-  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "With a name, this is a cron job; without one, a schedule." });
-  const rule = field("When", textInput(item?.rule ?? "", { class: "code", spellcheck: "false", required: true, placeholder: "*/15 9-17 * * MON-FRI" }),
-    { hint: "A cron expression, @daily, every 15m, in 2h, or at 2026-12-01T09:00Z." });
-  const zone = field("Time zone", textInput(item?.timezone ?? "UTC", { spellcheck: "false" }));
-  zone.append(offered(zone.control, ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])]));
+  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
+  const rule = ruleField(item?.rule, () => preview());
+  const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }));
+  zone.append(offered(zone.control, [...new Set(["UTC", HERE, ...(Intl.supportedValuesOf?.("timeZone") ?? [])])]));
   const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
   const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"));
   const overlap = field("If still running", choice([["queue", "Queue"], ["skip", "Skip"], ["parallel", "Run in parallel"]], item?.overlap_policy ?? "queue"));
@@ -30,7 +30,8 @@ export async function editTime(item) {
   let round = 0;
   const preview = debounce(async () => {
     const mine = (round += 1);
-    const cron = rule.control.value.trim();
+    const cron = rule.read();
+    zone.hidden = !rule.hasZone();
     rule.fault("");
     zone.fault("");
     if (cron === "") return fill(next);
@@ -44,18 +45,15 @@ export async function editTime(item) {
       return (error.field === "timezone" ? zone : rule).fault(error.message);
     }
   }, 250);
-  rule.control.addEventListener("input", preview);
   zone.control.addEventListener("input", preview);
-  const rules = h("div", { class: "chips" }, RULES.map((text) => h("button", {
-    type: "button", class: "small", onclick: () => { rule.control.value = text; preview(); },
-  }, text)));
-  if (item) preview();
+  zone.hidden = !rule.hasZone();
+  preview();
 
   const fields = { agent_id: agent, name, cron: rule, schedule: rule, timezone: zone, prompt, missed_policy: missed, overlap_policy: overlap, session_mode: session };
   return ask({
-    title: item ? `Edit ${KINDS[item.kind].label.toLowerCase()}` : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
+    title: item ? "Edit schedule" : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
     body: [
-      h("div", { class: "form-row" }, agent, name), h("div", { class: "form-row wide-first" }, rule, zone), rules, next, prompt,
+      h("div", { class: "form-row" }, agent, name), rule, zone, next, prompt,
       h("div", { class: "form-row three" }, missed, overlap, session), enabled,
     ],
     submit: async () => {
@@ -64,7 +62,7 @@ export async function editTime(item) {
         agent_id: await agent.read(), prompt: prompt.control.value, timezone: zone.control.value.trim() || "UTC",
         missed_policy: missed.control.value, overlap_policy: overlap.control.value, session_mode: session.control.value || null, enabled: enabled.box.checked,
       };
-      body[KINDS[kind].rule] = rule.control.value.trim();
+      body[KINDS[kind].rule] = rule.read();
       if (name.control.value.trim() !== "") body.name = name.control.value.trim();
       // A rule that is sent counts from now: it is left out when it is as it was.
       if (item && body[KINDS[kind].rule] === item.rule && body.timezone === item.timezone) {

@@ -4,7 +4,7 @@ import { call, page } from "../../lib/api.js";
 import { agentLink, learn, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { ruleText, whenIn } from "../../lib/cron.js";
-import { emptyState, fill, h } from "../../lib/dom.js";
+import { emptyState, fill, h, hidden } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
@@ -23,8 +23,8 @@ const LABEL_MAX = 200;
 
 /** The two families of routes that are one thing. */
 export const KINDS = {
-  schedule: { path: "/api/schedules", list: "schedules", rule: "cron", label: "Schedule" },
-  job: { path: "/api/cron/jobs", list: "jobs", rule: "schedule", label: "Cron job" },
+  schedule: { path: "/api/schedules", list: "schedules", rule: "cron" },
+  job: { path: "/api/cron/jobs", list: "jobs", rule: "schedule" },
 };
 
 const OUTCOMES = { completed: "good", failed: "bad", stopped: "warn", missed: "warn", overlapped: "warn", refused: "bad", agent_stopped: "warn", over_budget: "bad" };
@@ -54,7 +54,7 @@ export async function mount(root, ctx) {
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
-    label: "Schedules and cron jobs", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
+    label: "Schedules", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
     empty: "No matching schedules.",
     columns: [
       { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
@@ -124,7 +124,10 @@ export async function mount(root, ctx) {
 
   function nameCell(item) {
     const agent = nameOf(item.agent_id);
-    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · `), KINDS[item.kind].label, h("span", { class: "narrow-only" }, ` · ${agent}`)));
+    const isFailed = ["failed", "refused", "over_budget"].includes(item.last_result?.status);
+    return h("span", { class: "two" },
+      h("strong", { class: "cut" }, isFailed ? h("span", { class: "narrow-only" }, h("i", { class: "bad-dot" }), hidden("Last run failed: ")) : null, item.label),
+      h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · ${ruleText(item.rule) ?? item.rule} · ${agent}`), h("span", { class: "wide-only" }, item.name ? item.prompt.slice(0, LABEL_MAX) : "")));
   }
 
   /** The rule in words, and as it is written. */
@@ -199,7 +202,7 @@ export async function mount(root, ctx) {
 
   async function remove(item) {
     const text = `“${item.label.slice(0, 120)}” will not run again. Turns that it started continue.`;
-    if (await confirm({ title: `Delete this ${KINDS[item.kind].label.toLowerCase()}?`, text, run: () => call("DELETE", addressOf(item)) })) {
+    if (await confirm({ title: "Delete this schedule?", text, run: () => call("DELETE", addressOf(item)) })) {
       toast("Deleted");
       await again();
     }

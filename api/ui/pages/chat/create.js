@@ -1,13 +1,19 @@
 // A new agent: from an agent type, or from a manifest that is checked while it is written.
 
+import { withQuery } from "../../lib/api.js";
 import { debounce, field, fill, h } from "../../lib/dom.js";
 import { ask, faultText } from "../../lib/dialogs.js";
+import { modelText } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 
 const CHECK_PAUSE_MS = 300;
 const SEARCH_PAUSE_MS = 150;
-const PAGE_TYPES = 100;
+/** Types and agents come in one list: few pages of it have all types. */
+const PAGE_TYPES = 1000;
+const PAGE_AGENTS = 100;
+/** Names that are tried. */
+const TRIES = 50;
 
 /** What a new manifest begins with. */
 const MANIFEST = `name = "my-agent"
@@ -28,14 +34,14 @@ tools = ["*"]
 export async function createAgent(api, { toml = null, name = null } = {}) {
   const editor = new Editor(api);
   if (toml !== null) editor.set(toml, name);
-  const picker = new TypePicker(api, (toml, name) => editor.set(toml, name));
+  const picker = new Picker(api, (toml, name) => editor.set(toml, name));
   const made = await ask({
     title: "New agent",
     wide: true,
     action: "Create agent",
     body: [
       h("div", { class: "create" },
-        h("div", { class: "create-types" }, h("h3", {}, "Template"), picker.node),
+        picker.node,
         h("div", { class: "create-editor" }, editor.nameField, editor.manifestField, editor.verdict)),
     ],
     fields: { manifest_toml: editor.manifestField },
@@ -44,37 +50,74 @@ export async function createAgent(api, { toml = null, name = null } = {}) {
   return made;
 }
 
-/** The agent types, and an empty manifest. */
-class TypePicker {
+/** `base`, or the first of `base-2`, `base-3` and so on that no agent has. */
+async function freeName(api, base) {
+  for (let n = 1; n <= TRIES; n += 1) {
+    const name = n === 1 ? base : `${base}-${n}`;
+    const { items } = await api.page("/api/agents", "agents", { name, limit: 1 });
+    if (items.length === 0) return name;
+  }
+  return base;
+}
+
+/** What a new agent begins with: the agent types, an empty manifest, or an agent that there is. `use(toml, name)` takes it. */
+class Picker {
   constructor(api, use) {
-    const blank = { source: "blank", name: "", description: "Custom manifest", isBlank: true };
-    this.list = new VirtualList({
-      label: "Agent types",
-      rowHeight: 54,
-      keyOf: (type) => `${type.source} ${type.name}`,
-      row: (type) => h("div", { class: "item" }, icon(type.isBlank ? "edit" : type.source === "agent" ? "copy" : "agents", 18),
-        h("div", { class: "grow" }, h("div", { class: "cut name" }, type.isBlank ? "Empty manifest" : type.name), h("div", { class: "cut note" }, [type.source === "agent" ? "Copy of this agent" : null, type.description].filter(Boolean).join(": ") || "Agent type"))),
-      empty: (q) => (q ? h("p", { class: "hint" }, `No type or agent has “${q}” in its name or description.`) : ""),
+    Object.assign(this, { api, use, round: 0 });
+    const blank = { name: "", description: "Start from scratch", isBlank: true };
+    const like = (q) => ({ name, description }) => !q || `${name} ${description ?? ""}`.toLowerCase().includes(q.toLowerCase());
+    this.types = this.newList({
+      label: "Agent types", sign: "agents", none: "type",
       read: async (cursor, q) => {
         const found = await api.page("/api/templates", "templates", { limit: PAGE_TYPES, cursor });
-        // An agent that was made from a type of its name is that type.
-        const types = new Set(found.items.filter(({ source }) => source !== "agent").map(({ name }) => name));
-        const items = found.items.filter(({ source, name }) => source !== "agent" || !types.has(name));
-        const fits = ({ name, description }) => !q || `${name} ${description ?? ""}`.toLowerCase().includes(q.toLowerCase());
-        return { ...found, items: (cursor ? items : [blank, ...items]).filter(fits) };
+        const items = found.items.filter(({ source }) => source !== "agent");
+        return { ...found, items: (cursor ? items : [blank, ...items]).filter(like(q)) };
       },
+      about: (type) => type.description || "Agent type",
       open: async (type) => {
-        this.list.select(this.list.keyOf(type));
-        if (type.isBlank) return use(MANIFEST);
-        const text = await (await api.send("GET", `/api/templates/${encodeURIComponent(type.name)}/toml`, { accept: "*/*" })).text();
-        return use(text, type.source === "agent" ? `${type.name}-copy` : null);
+        if (type.isBlank) return [MANIFEST, await freeName(api, "my-agent")];
+        return [await this.toml(type.name, "type"), await freeName(api, type.name)];
       },
-      onError: (error) => fill(this.list.note, h("p", { class: "fault" }, faultText(error))),
     });
-    const search = h("input", { type: "search", placeholder: "Search templates", "aria-label": "Search templates", autocomplete: "off", spellcheck: "false", "aria-controls": this.list.id });
-    search.addEventListener("input", debounce(() => this.list.reload(search.value.trim()), SEARCH_PAUSE_MS));
-    this.node = h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, this.list.node));
-    this.list.reload("").then(() => this.list.select(this.list.keyOf(blank)));
+    this.agents = this.newList({
+      label: "Agents to copy", sign: "copy", none: "agent",
+      read: (cursor, q) => api.page("/api/agents", "agents", { limit: PAGE_AGENTS, cursor, q: q || null }),
+      about: (agent) => modelText(agent.model_provider, agent.model_name),
+      open: async (agent) => [await this.toml(agent.name, "agent"), await freeName(api, `${agent.name}-copy`)],
+    });
+    const lists = [this.types, this.agents];
+    const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search templates and agents", autocomplete: "off", spellcheck: "false", "aria-controls": lists.map(({ id }) => id).join(" ") });
+    search.addEventListener("input", debounce(() => lists.forEach((list) => list.reload(search.value.trim())), SEARCH_PAUSE_MS));
+    this.node = h("div", { class: "create-types" }, h("div", { class: "search" }, icon("search", 16), search),
+      h("h3", {}, "Templates"), h("div", { class: "type-list" }, this.types.node), h("h3", {}, "Copy an agent"), h("div", { class: "type-list" }, this.agents.node));
+    this.types.reload("").then(() => this.types.select(this.types.keyOf(blank)));
+    this.agents.reload("");
+  }
+
+  async toml(name, source) {
+    return (await this.api.send("GET", withQuery(`/api/templates/${encodeURIComponent(name)}/toml`, { source }), { accept: "*/*" })).text();
+  }
+
+  /** A list of what there is to begin with; `open(item)` gives its manifest and a free name. */
+  newList({ label, sign, none, read, about, open }) {
+    const list = new VirtualList({
+      label, rowHeight: 54, keyOf: ({ name }) => name, read,
+      row: (item) => h("div", { class: "item" }, icon(item.isBlank ? "edit" : sign, 18),
+        h("div", { class: "grow" }, h("div", { class: "cut name" }, item.isBlank ? "Blank agent" : item.name), h("div", { class: "cut note" }, about(item)))),
+      empty: (q) => h("p", { class: "hint" }, q ? `No ${none} matches “${q}”.` : `There is no ${none} yet.`),
+      open: async (item) => {
+        const round = (this.round += 1);
+        for (const one of [this.types, this.agents]) one.select(one === list ? list.keyOf(item) : null);
+        try {
+          const [toml, name] = await open(item);
+          if (round === this.round) this.use(toml, name);
+        } catch (error) {
+          fill(list.note, h("p", { class: "fault" }, faultText(error)));
+        }
+      },
+      onError: (error) => fill(list.note, h("p", { class: "fault" }, faultText(error))),
+    });
+    return list;
   }
 }
 

@@ -3,39 +3,34 @@
 import { get } from "../../lib/api.js";
 import { ask, toast } from "../../lib/dialogs.js";
 import { h } from "../../lib/dom.js";
-import { money, short } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
+import { factsOf } from "../../lib/models.js";
 
-/** What a model costs and how much it reads, in few words. */
-function factsOf(model) {
-  const price = model.price_known ? (model.input_cost_per_m + model.output_cost_per_m === 0 ? "free" : `${money(model.input_cost_per_m)} / ${money(model.output_cost_per_m)} per 1M`) : null;
-  return [model.provider, model.context_window ? `${short(model.context_window)} context` : null, price].filter(Boolean).join(" · ");
-}
-
-/** Models of providers that need no key, or have one. */
+/** Models of providers that need no key, or have one, and the names of all providers by their ids. */
 async function usable() {
   const [{ models }, { providers }] = await Promise.all([get("/api/models"), get("/api/providers")]);
   const ready = new Set(providers.filter(({ auth_status: status }) => status === "configured" || status === "no_key_needed").map(({ name }) => name));
-  return models.filter(({ provider }) => ready.has(provider));
+  return { models: models.filter(({ provider }) => ready.has(provider)), names: new Map(providers.map(({ name, display_name: text }) => [name, text || name])) };
 }
 
 /** Asks for another model of `agent`; gives true when one was set. */
 export async function chooseModel(api, agent) {
-  const models = await usable();
+  const { models, names } = await usable();
+  const providerOf = (model) => names.get(model.provider) ?? model.provider;
   const key = (model) => `${model.provider}/${model.id}`;
   const present = `${agent.model.provider}/${agent.model.model}`;
   let chosen = null;
-  const fits = (q) => models.filter((model) => `${model.provider} ${model.id} ${model.display_name} ${model.aliases.join(" ")}`.toLowerCase().includes(q.toLowerCase()));
+  const fits = (q) => models.filter((model) => `${model.provider} ${providerOf(model)} ${model.id} ${model.display_name} ${model.aliases.join(" ")}`.toLowerCase().includes(q.toLowerCase()));
   const list = new VirtualList({
     label: "Models", rowHeight: 50, keyOf: key,
     row: (model) => h("div", { class: "item" }, icon(key(model) === present ? "check" : "world", 17),
-      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model)))),
+      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model))))),
     read: async (_, q) => ({ items: fits(q ?? ""), next: null }),
     open: (model) => {
       chosen = model;
       list.select(key(model));
-      note.textContent = `${model.display_name || model.id} of ${model.provider}`;
+      note.textContent = `${model.display_name || model.id} of ${providerOf(model)}`;
     },
     empty: (q) => h("p", { class: "hint" }, q ? `No model has “${q}” in its name. Providers without a key are left out.` : "No provider has a key. Set one in Settings."),
   });
@@ -49,7 +44,7 @@ export async function chooseModel(api, agent) {
       list.open(list.items[0]);
     }
   });
-  const note = h("p", { class: "hint", role: "status" }, `Now: ${present}`);
+  const note = h("p", { class: "hint", role: "status" }, `Now: ${providerOf(agent.model)}, ${agent.model.model}`);
   list.reload("").then(() => list.select(present));
   const done = await ask({
     title: `Model of ${agent.name}`, action: "Use this model",

@@ -9,6 +9,7 @@ import { field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { turnOn } from "../../lib/off.js";
 import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
@@ -46,7 +47,7 @@ export async function mount(root, ctx) {
   const sentCard = h("section", { class: "card stack", hidden: true, "aria-label": "Tasks for external agents" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Sent tasks"), earlier), h("p", { class: "hint" }, "Answers come from other systems. They are shown as text."), sent);
   const counts = h("span", { class: "dim" });
   const discoverButton = h("button", { class: "primary", type: "button", onclick: () => discover().catch(showError) }, icon("plus", 18), "Discover an agent");
-  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "External agents"), counts), list, more, sentCard);
+  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Known agents"), counts), list, more, sentCard);
 
   /** How this daemon is offered: read once, for it changes with the configuration. */
   async function readOwn() {
@@ -67,8 +68,8 @@ export async function mount(root, ctx) {
         h("p", { class: "hint" }, "Received tasks are not listed: only a client that knows the id of a task can read it. Their turns appear under World, Events."),
       ] : [
         h("p", {}, "Other systems cannot send tasks to the agents of this daemon."),
-        h("p", { class: "hint" }, "To offer agents, add this to config.toml. They can then be used without a key; docs/a2a.md describes the limits."),
-        h("pre", { class: "code-box" }, "[a2a]\nenabled = true\nagents = [\"assistant\"]"),
+        h("p", {}, "Agents that you offer can be used without a key; docs/a2a.md describes the limits."),
+        turnOn({ key: "a2a.enabled", lines: "[a2a]\nenabled = true\nagents = [\"assistant\"]", again: readOwn }),
       ]);
   }
 

@@ -6,7 +6,8 @@ import { choice, numberInput, textInput, toggle } from "../../lib/controls.js";
 import { ask, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { when } from "../../lib/format.js";
-import { channelPath, platformText } from "./channel-words.js";
+import { installation, isPackageMissing } from "./channel-package.js";
+import { channelPath } from "./channel-words.js";
 
 /** A control for one value; `read()` gives its text, `undefined` when it stays, null when it is removed. */
 function valueField(value) {
@@ -65,12 +66,19 @@ function tellSaved(saved) {
   return saved;
 }
 
+/** Says why an adapter has not told which values it takes, and what to do. */
+function tellUnknown(title, why) {
+  const body = isPackageMissing(why) ? [h("p", {}, "Channels need the Python package librefang-sdk, which is not installed."), installation()]
+    : [h("p", {}, "The adapter has not told which values it takes:"), h("p", { class: "server-text" }, why)];
+  return ask({ title, body, action: "Close", cancel: null });
+}
+
 /** Sets up a channel for a platform of the registry; gives the reply, or null. */
 export async function addChannel(entry) {
   const detail = await get(`/api/channels/registry/${encodeURIComponent(entry.id)}`);
   const { schema } = detail;
   if (!schema) {
-    await ask({ title: `Set up ${platformText(entry)[0]}`, body: [h("p", {}, "The values of this channel are not known:"), h("p", { class: "server-text" }, detail.schema_error)], action: "Close", cancel: null });
+    await tellUnknown("This channel cannot be set up yet", detail.schema_error);
     return null;
   }
   const taken = detail.channels ?? [];
@@ -94,7 +102,7 @@ export async function addChannel(entry) {
 export async function editChannel(name) {
   const channel = await get(channelPath(name));
   if (!channel.fields) {
-    await ask({ title: `Edit ${name}`, body: [h("p", {}, "The values of this channel are not known:"), h("p", { class: "server-text" }, channel.fields_error)], action: "Close", cancel: null });
+    await tellUnknown("This channel cannot be edited yet", channel.fields_error);
     return null;
   }
   const agent = field("Agent", textInput(channel.agent ?? "", { placeholder: "Name of an agent" }), { hint: "Empty: bindings decide, or people choose with /agent." });

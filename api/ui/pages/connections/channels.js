@@ -10,6 +10,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ChannelView } from "./channel.js";
 import { addChannel, editChannel, pairChat, testChannel } from "./channel-form.js";
+import { PackageNotice } from "./channel-package.js";
 import { channelPath, platformText, signOf, stateBadge } from "./channel-words.js";
 import { SiteList } from "./sites.js";
 
@@ -183,10 +184,11 @@ class Gallery {
     this.shown = PAGE;
     this.title = h("h2", { tabindex: "-1" }, "Add a channel");
     this.counts = h("p", { class: "dim", role: "status" });
+    this.missing = new PackageNotice({ signal, onchange: () => this.show() });
     this.search = h("input", { type: "search", placeholder: "Search platforms", "aria-label": "Search platforms", oninput: () => { this.filter = this.search.value.toLowerCase(); this.shown = PAGE; this.show(); } });
     this.list = h("ul", { class: "connection-cards", "aria-label": "Platforms" });
     this.more = h("button", { type: "button", hidden: true, onclick: () => { this.shown += PAGE; this.show(); } }, "Show more");
-    this.node = h("div", { class: "stack" }, h("a", { class: "back-link", href: "#/connections/channels" }, icon("chevron", 16), "All channels"), this.title,
+    this.node = h("div", { class: "stack" }, h("a", { class: "back-link", href: "#/connections/channels" }, icon("chevron", 16), "All channels"), this.title, this.missing.node,
       h("div", { class: "bar-row" }, h("div", { class: "search-field" }, this.search), this.counts), this.list, this.more);
   }
 
@@ -203,6 +205,8 @@ class Gallery {
     this.entries = (await get("/api/channels/registry", { signal: this.signal })).channels;
     this.entries.sort((a, b) => platformText(a)[0].localeCompare(platformText(b)[0]));
     this.show();
+    // Its answer takes a while: a program is started for it.
+    this.missing.check(this.entries).catch(showError);
   }
 
   show() {
@@ -220,6 +224,6 @@ class Gallery {
     return h("li", { class: "card connection-card" },
       h("div", { class: "bar-row tight" }, sign ? h("span", { class: "card-sign", "aria-hidden": "true" }, sign) : icon("chat", 20), h("h3", { class: "grow cut" }, name), kind ? h("span", { class: "badge" }, kind) : null),
       h("p", { class: "dim clamp" }, entry.error ?? entry.description),
-      h("div", { class: "buttons" }, entry.adapter ? add : h("span", { class: "dim" }, "Set its command in config.toml"), entry.channels.length > 0 ? h("span", { class: "badge good" }, "set up") : null));
+      h("div", { class: "buttons" }, entry.adapter ? add : h("span", { class: "dim" }, "Set its command in config.toml"), entry.adapter && this.missing.isMissing ? h("span", { class: "badge warn" }, "needs package") : null, entry.channels.length > 0 ? h("span", { class: "badge good" }, "set up") : null));
   }
 }

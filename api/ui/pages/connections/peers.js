@@ -7,12 +7,16 @@ import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { turnOn } from "../../lib/off.js";
 import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
 const EVERY_MS = 5000;
 /** Agents of a peer that are named. */
 const AGENTS_SHOWN = 8;
+
+/** What config.toml needs to connect nodes. */
+const LINES = "network_enabled = true\n\n[network]\nlisten_addresses = [\"0.0.0.0:7400\"]\nbootstrap_peers = [\"10.0.0.2:7400\"]\nshared_secret = \"…\"";
 
 /** A fingerprint in groups that two people can compare. */
 const groups = (text) => (text ? text.replace(/(.{4})(?=.)/g, "$1 ") : "none");
@@ -22,7 +26,7 @@ export async function mount(root, ctx) {
   const own = h("section", { class: "card stack", "aria-label": "This node" });
   const list = h("ul", { class: "connection-cards peer-cards", "aria-label": "Peers" });
   const counts = h("span", { class: "dim" });
-  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Peers"), counts), list);
+  const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "Known peers"), counts), list);
   let shown = "";
 
   async function read() {
@@ -57,8 +61,8 @@ export async function mount(root, ctx) {
         h("p", { class: "hint" }, "Compare this fingerprint with the one that your peers show for this node. Connections are not encrypted: use a private network, a VPN or a tunnel."),
       ] : status.enabled ? null : [
         h("p", {}, "The network is off: no other node reaches the agents of this one."),
-        h("p", { class: "hint" }, "To connect nodes, give all of them the same secret in config.toml and restart them."),
-        h("pre", { class: "code-box" }, "network_enabled = true\n\n[network]\nlisten_addresses = [\"0.0.0.0:7400\"]\nbootstrap_peers = [\"10.0.0.2:7400\"]\nshared_secret = \"…\"     # openssl rand -hex 32"),
+        h("p", {}, "To connect nodes, give all of them the same secret. ", h("code", {}, "openssl rand -hex 32"), " makes one."),
+        turnOn({ key: "network_enabled", lines: LINES }),
       ]);
   }
 

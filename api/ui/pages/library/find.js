@@ -56,7 +56,7 @@ export async function mount(root, ctx) {
     refill(list, results.map(card));
     if (fault) fill(empty, emptyState({ icon: icon("alert", 28), title: "The search failed", text: fault, actions: [h("button", { type: "button", onclick: () => find().catch(showError) }, icon("retry", 18), "Try again")] }));
     else if (asked && results.length === 0) fill(empty, emptyState({ icon: icon("search", 28), title: "No skill found", text: "Try other words, or another place." }));
-    else if (!asked) fill(empty, emptyState({ icon: icon("search", 28), title: "Find skills", text: "Type what an agent should be able to do. Nothing is installed before you have seen where it comes from." }));
+    else if (!asked) fill(empty, emptyState({ icon: icon("search", 28), title: "Search for a skill", text: "Type what an agent should be able to do. Nothing is installed before you have seen where it comes from." }));
     else fill(empty);
   }
 

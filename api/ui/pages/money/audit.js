@@ -1,6 +1,6 @@
 // The audit log: its entries, newest first, a search over all of them, and their verification.
 
-import { get, withQuery } from "../../lib/api.js";
+import { Failure, get, page, withQuery } from "../../lib/api.js";
 import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { debounce, fill, h } from "../../lib/dom.js";
@@ -28,12 +28,53 @@ const details = (entry) => {
 const FIRST = ["tool", "name", "action", "path", "key", "reason", "error"];
 const rankOf = (key) => (FIRST.includes(key) ? FIRST.indexOf(key) : /sha256|hash/.test(key) ? 99 : FIRST.length);
 
-/** The details of an entry on one line. */
-const line = (entry) => Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi;
+const isUuid = (text) => text.length === 36 && text.search(UUID) === 0;
+const isNamed = (id) => nameOf(id) !== id.slice(0, 8);
+const isHash = (key, text) => /sha256|hash|fingerprint/.test(key) || /^[\da-f]{40,}$/.test(text);
+
+/** The details of an entry on one line, with names in the place of ids; ids without a name and hashes are in the dialog. */
+function line(entry) {
+  const own = entry.agent_id ? nameOf(entry.agent_id) : null;
+  return Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b))
+    .map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)])
+    .filter(([key, text]) => !isHash(key, text) && !(isUuid(text) && !isNamed(text)) && !(key === "name" && text === own))
+    .map(([key, text]) => `${key.replaceAll("_", " ")}: ${text.replace(UUID, (id) => nameOf(id))}`).join(", ");
+}
+
+/** Who acts without a name of their own. */
+const ACTORS = { api: "API key of the configuration, or none", client: "Client without a key", hook: "Hook", peer: "Peer", chat: "Chat", system: "System" };
 
 /** The agent that acted. */
-const agentOf = (entry) => entry.actor.slice(6).split("/")[0];
-const actorOf = (entry) => (entry.actor.startsWith("agent:") ? `agent ${nameOf(agentOf(entry))}` : entry.actor);
+const agentOf = (entry) => (entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null);
+
+/** The names of users and named keys by their ids, as far as they are known. */
+const people = new Map();
+
+/** Who acted, in words; an agent is left to `agentOf`. */
+function actorOf(entry) {
+  if (agentOf(entry)) return `Agent ${nameOf(agentOf(entry))}`;
+  if (ACTORS[entry.actor]) return ACTORS[entry.actor];
+  const parts = entry.actor.split("/").map((part) => part.split(":"));
+  if (!parts.every(([kind, id]) => id && (kind === "user" || kind === "key"))) return entry.actor;
+  const named = parts.map(([kind, id]) => [kind, people.get(id) ?? id.slice(0, 8)]);
+  return named.length === 1 ? `${named[0][0] === "key" ? "Key" : "User"} ${named[0][1]}` : `${named[0][1]} (key ${named[1][1]})`;
+}
+
+/** Reads the names of users and keys once they are needed; true when there are more of them. */
+async function learnPeople(entries, signal) {
+  const ids = entries.filter(({ actor }) => /^(user|key):/.test(actor)).flatMap(({ actor }) => actor.split("/").map((part) => part.split(":")[1]));
+  if (ids.every((id) => people.has(id))) return false;
+  try {
+    const [users, keys] = await Promise.all([page("/api/users", "users", { limit: PAGE }, { signal }), page("/api/keys", "keys", { limit: PAGE }, { signal })]);
+    for (const { id, name } of [...users.items, ...keys.items]) people.set(id, name);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+  }
+  // Those that are gone are not looked for again.
+  for (const id of ids) if (!people.has(id)) people.set(id, id.slice(0, 8));
+  return true;
+}
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -49,9 +90,9 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Audit entries", signal, rowHeight: 52, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
-      { label: "What", width: "minmax(0, 1.4fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
-      { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
-      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, 1fr)", cell: (entry) => (entry.actor.startsWith("agent:") ? h("span", {}, "agent ", agentLink(agentOf(entry))) : entry.actor) },
+      { label: "What", width: "minmax(0, 1.1fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
+      { label: "Details", width: "minmax(0, 2.2fr)", side: true, cell: detailCell },
+      { label: "By", width: "minmax(0, 1.5fr)", slim: "minmax(0, 1fr)", cell: (entry) => (agentOf(entry) ? h("span", {}, "Agent ", agentLink(agentOf(entry))) : h("span", { title: actorOf(entry) }, actorOf(entry))) },
       { label: "When", width: "130px", slim: "110px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
       { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
     ],
@@ -109,7 +150,15 @@ export async function mount(root, ctx) {
     const isAll = next === null;
     counts.textContent = search.value.trim() === "" ? `${number(total)} entries` : `${number(entries.length)}${isAll ? "" : " and more"} of ${number(total)} entries match`;
     table.set(entries);
-    learnAll(entries.slice(0, 200).flatMap((entry) => [entry.agent_id, entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null]), () => table.redraw(), { signal });
+    learnAll(entries.slice(0, 200).flatMap((entry) => [entry.agent_id, agentOf(entry)]), () => table.redraw(), { signal });
+    learnPeople(entries.slice(0, PAGE), signal).then((isMore) => { if (isMore) table.redraw(); }).catch(showError);
+  }
+
+  /** The agent that an entry is about, and what else there is to say. */
+  function detailCell(entry) {
+    const text = line(entry);
+    const isOther = entry.agent_id && entry.agent_id !== agentOf(entry);
+    return h("span", { class: "dim" }, isOther ? agentLink(entry.agent_id) : null, isOther && text ? " · " : null, text);
   }
 
   async function verify() {
@@ -132,10 +181,10 @@ export async function mount(root, ctx) {
   }
 
   function open(entry) {
-    const rows = [["When", when(entry.timestamp)], ["By", actorOf(entry)], ["Agent", entry.agent_id && `${nameOf(entry.agent_id)} (${entry.agent_id})`], ["Hash", entry.hash], ["Previous hash", entry.prev_hash]].filter(([, value]) => value);
+    const rows = [["When", when(entry.timestamp)], ["By", actorOf(entry)], ["Actor", actorOf(entry) === entry.actor ? null : entry.actor], ["Agent", entry.agent_id && `${nameOf(entry.agent_id)} (${entry.agent_id})`], ["Hash", entry.hash], ["Previous hash", entry.prev_hash]].filter(([, value]) => value);
     return ask({
       title: `Entry ${entry.id}: ${entry.event_type.replaceAll("_", " ")}`, action: "Close", cancel: null, wide: true,
-      body: [h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", { class: name.startsWith("Hash") ? "mono" : null }, value)])), h("pre", { class: "code-box" }, JSON.stringify(details(entry), null, 2))],
+      body: [h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", { class: /hash|actor/i.test(name) ? "mono" : null }, value)])), h("pre", { class: "code-box" }, JSON.stringify(details(entry), null, 2))],
     });
   }
 

@@ -37,14 +37,15 @@ export async function mount(root, ctx) {
   const groups = new Map([["", []]]);
   /** The lines by address. */
   const rows = new Map();
-  let filter = "";
+  /** The address may name a key, as from a part that is off. */
+  let filter = (ctx.query.get("q") ?? "").toLowerCase();
   let only = "all";
   /** What was sent of the lines that were saved since the last reading: they show what is stored, unless one types on. */
   const saved = new Map();
   let readings = 0;
   const notices = h("div", { class: "stack tight-stack", role: "status" });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Search keys", "aria-label": "Search keys", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
+  const search = h("input", { type: "search", placeholder: "Search keys", value: filter, "aria-label": "Search keys", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
   const kind = h("select", { "aria-label": "Show", onchange: () => { only = kind.value; sift(); } },
     [["all", "All keys"], ["set", "Changed from the default"], ...(can("admin") ? [["writable", "Can be set here"]] : []), ["restart", "Need a restart"]].map(([value, label]) => h("option", { value }, label)));
   const sections = h("div", { class: "stack" });

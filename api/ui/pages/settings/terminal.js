@@ -3,6 +3,7 @@
 import { address, get, key } from "../../lib/api.js";
 import { emptyState, fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
+import { partOff } from "../../lib/off.js";
 import { keyText } from "../../lib/screen-keys.js";
 import { Screen } from "../../lib/screen.js";
 
@@ -14,15 +15,22 @@ const PIECE = 8 << 10;
 
 export async function mount(root, ctx) {
   const [health] = await Promise.all([get("/api/terminal/health", { signal: ctx.signal }), useStyles(new URL("../../styles/terminal.css", import.meta.url))]);
-  if (!health.ok) return void fill(root, emptyState({ icon: icon("alert", 28), title: "No terminal from here", text: refusal(health) }));
+  if (!health.ok) return unavailable(root, ctx, health);
   const view = new View(root, ctx);
   return () => view.end();
 }
 
+/** Says why there is no terminal, and opens one when that has changed. */
+function unavailable(root, ctx, health) {
+  let end = null;
+  fill(root, partOff({ ...refusal(health), again: async () => { end = await mount(root, ctx); } }));
+  return () => end?.();
+}
+
 function refusal(health) {
-  if (!health.enabled) return "Terminals are off. Set [terminal] enabled = true in the configuration.";
-  if (!health.allow_remote) return "Terminals are for browsers on the machine of the daemon. [terminal] allow_remote lets others open them, too.";
-  return "This page is not allowed to open terminals. Add its origin to [terminal] allowed_origins.";
+  if (!health.enabled) return { title: "The terminal is off", text: "Turn it on to open a shell on the machine of the daemon from here.", key: "terminal.enabled", lines: "[terminal]\nenabled = true" };
+  if (!health.allow_remote) return { title: "The terminal is only for this machine", text: "You can open it in a browser on the machine of the daemon, or allow other machines.", key: "terminal.allow_remote", lines: "[terminal]\nallow_remote = true" };
+  return { title: "This page cannot open the terminal", text: `Allow pages of ${location.origin} to open it.`, key: "terminal.allowed_origins", lines: `[terminal]\nallowed_origins = ["${location.origin}"]` };
 }
 
 class View {

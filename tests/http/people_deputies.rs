@@ -263,8 +263,8 @@ fn no_hook_peer_or_file_reaches_an_agent_of_a_user() {
     gone(&drop_file(&daemon, "one.txt", b"agent:bobs\nhi"));
     let reason = daemon.home().join("inbox/failed");
     let reason = until("why it was not told is there", || {
-        let files = std::fs::read_dir(&reason).ok()?.flatten().map(|file| file.path());
-        let path = files.into_iter().find(|path| path.extension().is_some_and(|it| it == "reason"))?;
+        let mut files = std::fs::read_dir(&reason).ok()?.flatten().map(|file| file.path());
+        let path = files.find(|path| path.extension().is_some_and(|it| it == "reason"))?;
         std::fs::read_to_string(path).ok().filter(|reason| !reason.is_empty())
     });
     assert!(reason.contains("no agent \"bobs\""), "{reason}");

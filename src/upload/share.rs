@@ -24,6 +24,9 @@ pub(crate) struct UploadShare {
     pub(super) user: Option<UserId>,
 }
 
+/// To which agent an upload goes, and whose share it takes.
+pub(crate) type Whose = (AgentId, UploadShare);
+
 impl UploadShare {
     /// An agent that belongs to nobody and descends from none; of nobody's agent, the clients of the API.
     pub(super) const fn alone(agent: AgentId) -> Self {

@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use super::record::{self, Record};
-use super::share::{UploadShare, Used};
+use super::share::{UploadShare, Used, Whose};
 use super::slots::{Slot, Slots};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
@@ -88,12 +88,7 @@ impl Uploads {
     }
 
     /// Begins an upload to `agent`, which takes the share of `holder`.
-    pub(crate) fn begin(
-        &self,
-        whose: (AgentId, UploadShare),
-        name: &str,
-        declared: &str,
-    ) -> Result<Incoming, FilesError> {
+    pub(crate) fn begin(&self, whose: Whose, name: &str, declared: &str) -> Result<Incoming, FilesError> {
         let (agent, holder) = whose;
         let (filename, id) = (plain_name(name)?, mint()?);
         let spool = Spool::new(&self.room, id, Some(holder))?;

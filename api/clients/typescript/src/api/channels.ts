@@ -563,7 +563,7 @@ export class ChannelsApi {
   }
 
   /** Pair a chat, or create a pairing code (`POST /api/channels/pairings`). */
-  createPairing(body: PairBody = {}, options?: Options): Promise<Paired> {
+  pairings(body: PairBody = {}, options?: Options): Promise<Paired> {
     return this.calls.json("POST", "/api/channels/pairings", { body }, options);
   }
 

@@ -578,7 +578,7 @@ class ChannelsApi:
         """As `list_pairings`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages("/api/channels/pairings", "pairings", query)
 
-    def create_pairing(self, **body: Unpack[PairBody]) -> Paired:
+    def pairings(self, **body: Unpack[PairBody]) -> Paired:
         """Pair a chat, or create a pairing code (`POST /api/channels/pairings`)."""
         return self._calls.json("POST", "/api/channels/pairings", body=body)
 
@@ -675,7 +675,7 @@ class AsyncChannelsApi:
         """As `list_pairings`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages("/api/channels/pairings", "pairings", query)
 
-    async def create_pairing(self, **body: Unpack[PairBody]) -> Paired:
+    async def pairings(self, **body: Unpack[PairBody]) -> Paired:
         """Pair a chat, or create a pairing code (`POST /api/channels/pairings`)."""
         return await self._calls.json("POST", "/api/channels/pairings", body=body)
 

@@ -13,7 +13,7 @@ use crate::support::http::Client;
 use crate::support::socket::Socket;
 use crate::support::until;
 
-const KEY: &str = "the-key-of-the-configuration";
+const KEY: &str = "the-key-of-the-configuration-of-32-characters";
 
 /// A daemon with terminals; `sh` prompts little.
 fn daemon(more: &str) -> Daemon {

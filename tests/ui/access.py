@@ -148,6 +148,12 @@ SCRIPT = r"""
 """
 
 
+# Waits for what moves, but for what moves without an end.
+AT_REST = """() => Promise.all(document.getAnimations()
+  .filter((one) => one.playState === "running" && one.effect?.getComputedTiming().endTime !== Infinity)
+  .map((one) => one.finished.catch(() => {})))"""
+
+
 @functools.cache
 def axe():
     """The text of axe-core, as the package brings it."""
@@ -168,7 +174,8 @@ def axe_findings(page):
 
 
 def check(page, where):
-    """Fails with everything that is found on what the page shows now."""
+    """Fails with everything that is found on what the page shows, once nothing is on its way any more."""
+    page.evaluate(AT_REST)
     found = page.evaluate(SCRIPT) + axe_findings(page)
     assert not found, f"{where}:\n" + "\n".join(found)
 

@@ -248,7 +248,7 @@ impl Policy {
         self.failures.begin(ClientKey::of(client), Instant::now())
     }
 
-    /// The password was right, or nobody looked at it.
+    /// The password was right, or was not looked at.
     pub(crate) fn undo_guess(&self, guess: &Guess) {
         self.failures.undo(guess);
     }

@@ -84,7 +84,7 @@ impl Failures {
         }
     }
 
-    /// The secret was right, or nobody looked at it.
+    /// The secret was right, or was not looked at.
     pub(crate) fn undo(&self, guess: &Guess) {
         let mut clients = self.clients.lock();
         let Some(tries) = clients.get_mut(&guess.key) else { return };

@@ -23,7 +23,7 @@ pub(super) fn of_acting(world: &World) -> Option<OwnedBy> {
     match world.resource::<Acting>().0 {
         Actor::Key { user, .. } => user.map(OwnedBy),
         Actor::Agent { agent, .. } => index::agent(world, agent).ok().and_then(|at| world.get::<OwnedBy>(at).copied()),
-        _ => None,
+        Actor::System | Actor::Api | Actor::Client | Actor::Hook | Actor::Peer | Actor::Chat => None,
     }
 }
 

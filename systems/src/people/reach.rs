@@ -24,7 +24,7 @@ pub(crate) fn limit(world: &World) -> Option<UserId> {
             Ok(agent) => limit_of(world, agent),
             Err(_) => Some(UserId(Uuid::nil())),
         },
-        _ => None,
+        Actor::System | Actor::Api | Actor::Client | Actor::Hook | Actor::Peer | Actor::Chat => None,
     }
 }
 

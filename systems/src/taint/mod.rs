@@ -120,7 +120,9 @@ pub(crate) fn of(world: &World, turn: Entity) -> Taint {
 pub(crate) fn acting(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { turn, .. } => index::turn(world, turn).map(|turn| of(world, turn)).unwrap_or_default(),
-        _ => Taint::NONE,
+        Actor::System | Actor::Api | Actor::Client | Actor::Key { .. } | Actor::Hook | Actor::Peer | Actor::Chat => {
+            Taint::NONE
+        }
     }
 }
 
@@ -128,7 +130,9 @@ pub(crate) fn acting(world: &World) -> Taint {
 pub(crate) fn handed_on(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { .. } => tracked(world, acting(world).with(Taint::AGENT)),
-        _ => Taint::NONE,
+        Actor::System | Actor::Api | Actor::Client | Actor::Key { .. } | Actor::Hook | Actor::Peer | Actor::Chat => {
+            Taint::NONE
+        }
     }
 }
 

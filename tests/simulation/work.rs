@@ -9,7 +9,7 @@ use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode, Workflow};
 use agentsvc_components::{Micros, Timestamp};
 use agentsvc_systems::DOMAINS;
-use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
+use agentsvc_systems::agent::{AgentFilter, ListAgents, SetOwner, StartAgents};
 use agentsvc_systems::approval::{ApprovalFilter, DecideApprovals, Decision, ListApprovals};
 use agentsvc_systems::audit::{self, NoteAction};
 use agentsvc_systems::budget::SetBudget;
@@ -383,6 +383,8 @@ pub(crate) fn quiet(harness: &mut Harness) {
     let agents: Vec<_> = agents.map(|page| page.items.into_iter().map(|agent| agent.id).collect()).unwrap_or_default();
     for agent in &agents {
         harness.ask(SetBudget { scope: Scope::Agent(*agent), limits: none }, |_, _| {});
+        // The agent of a user who was deleted starts for somebody else only, and its turns wait until then.
+        harness.ask(SetOwner { agent: *agent, user: None }, |_, _| {});
     }
     for user in harness.known.users.clone() {
         harness.ask(SetBudget { scope: Scope::User(user), limits: none }, |_, _| {});

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use agentsvc_components::kernel::limit;
 use arc_swap::ArcSwap;
-use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -23,7 +22,7 @@ use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
 use crate::http::sites::Sites;
-use crate::http::{cookie, handshake, query_string};
+use crate::http::{cookie, handshake, key_header, query_string};
 
 /// The policy in force. Requests read it without a lock; a change waits for none of them.
 pub struct Access {
@@ -128,7 +127,7 @@ impl Policy {
     pub(crate) fn is_keyed(&self, parts: &Parts, auth: Auth, seen: &Seen) -> bool {
         match auth {
             Auth::Public | Auth::Page => false,
-            Auth::Optional => self.is_open() || parts.headers.contains_key(AUTHORIZATION) || seen.grant.is_some(),
+            Auth::Optional => self.is_open() || key_header::is_there(parts) || seen.grant.is_some(),
             Auth::Bearer | Auth::Socket => true,
         }
     }
@@ -266,7 +265,7 @@ impl Policy {
         match shown {
             _ if auth.is_keyless() => Ok(()),
             Shown::Right => Ok(()),
-            Shown::Nothing if auth == Auth::Optional && !parts.headers.contains_key(AUTHORIZATION) => Ok(()),
+            Shown::Nothing if auth == Auth::Optional && !key_header::is_there(parts) => Ok(()),
             // A client without a key guesses none.
             Shown::Nothing | Shown::Wrong => Err(Error::unauthorized()),
             Shown::Slowed => {
@@ -336,15 +335,12 @@ impl Shown {
     }
 }
 
-/// The keys that a request shows: in its header, and that of a socket in other ways, too.
+/// The keys that a request shows: in its headers, and that of a socket in other ways, too.
 fn shown_keys(parts: &Parts, auth: Auth) -> impl Iterator<Item = Cow<'_, [u8]>> {
-    let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-    let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
-    let in_header = in_header.map(|(_, token)| token.trim_ascii()).filter(|token| !token.is_empty());
     let of_socket = if auth == Auth::Socket { socket_token(parts) } else { None };
     // No key is empty, whatever hash the configuration gives a user.
     let of_socket = of_socket.filter(|token| !token.trim_ascii().is_empty());
-    in_header.map(Cow::Borrowed).into_iter().chain(of_socket.map(|token| Cow::Owned(token.into_bytes())))
+    key_header::keys(parts).map(Cow::Borrowed).chain(of_socket.map(|token| Cow::Owned(token.into_bytes())))
 }
 
 /// Is this the key? Both sides are hashed first, so that neither the length nor the place of a difference shows in the time.

@@ -7,9 +7,10 @@
 //! | `HttpOnly`, `SameSite=Strict`, and beyond this machine `Secure` and the prefix `__Host-` | no script reads it, and no other site or name sets it |
 
 use hyper::Method;
-use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderValue, ORIGIN};
+use hyper::header::{COOKIE, HOST, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 
+use crate::http::key_header;
 use crate::http::origin::{is_loopback_name, without_port};
 use crate::http::route::Auth;
 
@@ -55,7 +56,7 @@ impl Cookie<'_> {
 pub(crate) fn session(parts: &Parts, auth: Auth) -> Option<&str> {
     let is_silent = matches!(parts.method, Method::GET | Method::HEAD) && auth != Auth::Socket;
     // Whoever shows a key is who the key says.
-    let is_keyed = parts.headers.contains_key(AUTHORIZATION);
+    let is_keyed = key_header::is_there(parts);
     SESSION.of(parts).filter(|_| !is_keyed && is_own_page(parts, is_silent))
 }
 

@@ -42,7 +42,7 @@ const COST_UNMATCHED: u32 = 1;
 /// Headers that a page of another origin may send.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, traceparent, \
-     x-agentsvc-agent-id, x-agentsvc-session, x-request-id, x-visitor",
+     x-agentsvc-agent-id, x-agentsvc-session, x-api-key, x-request-id, x-visitor",
 );
 
 /// Seconds a browser may remember a preflight.

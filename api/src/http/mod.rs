@@ -21,6 +21,7 @@ pub mod files;
 pub(crate) mod handshake;
 pub(crate) mod in_flight;
 pub mod json;
+pub(crate) mod key_header;
 pub(crate) mod lists;
 pub mod metrics;
 pub(crate) mod multipart;

@@ -1,7 +1,7 @@
 //! Keys and origins.
 
 use hyper::Request;
-use hyper::header::WWW_AUTHENTICATE;
+use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 
 use super::*;
 
@@ -33,6 +33,27 @@ fn the_key_is_asked_for_and_can_be_swapped() {
     assert!(!allowed("Bearer secret") && allowed("Bearer other"));
     access.set(&keyed(""));
     assert!(allowed("") && access.policy().is_open());
+}
+
+#[test]
+fn the_key_may_stand_alone_in_a_header() {
+    let access = Access::new(&keyed("secret"));
+    let shown = |headers: &[(&str, &str)]| {
+        let request = headers.iter().fold(Request::builder(), |request, (name, value)| request.header(*name, *value));
+        request.body(()).unwrap().into_parts().0
+    };
+    let looked = |headers: &[(&str, &str)], auth| {
+        let (parts, policy) = (shown(headers), access.policy());
+        let seen = policy.look(&parts, auth, CLIENT);
+        (seen.shown, policy.is_keyed(&parts, auth, &seen), check(&policy, &parts, auth, CLIENT).is_ok())
+    };
+    for auth in [Auth::Bearer, Auth::Optional] {
+        assert_eq!(looked(&[("x-api-key", "secret")], auth), (Shown::Right, true, true));
+        assert_eq!(looked(&[("X-API-Key", " secret ")], auth), (Shown::Right, true, true));
+        assert!(!looked(&[("x-api-key", "Bearer secret")], auth).2, "the scheme is of the other header");
+        assert!(!looked(&[("x-api-key", "secre")], auth).2 && !looked(&[("x-api-key", "")], auth).2);
+    }
+    assert_eq!(looked(&[], Auth::Optional), (Shown::Nothing, false, true));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat};
 use agentsvc_systems::channel::limits::CHANNEL_RECIPIENTS_MAX;
@@ -133,7 +134,7 @@ impl ChannelsConfig {
 
 /// The channels of the configuration in force.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ConfiguredChannels(pub BTreeMap<Box<str>, SidecarChannel>);
+pub struct ConfiguredChannels(pub BTreeMap<Box<str>, Arc<SidecarChannel>>);
 
 macro_rules! words {
     ($(#[doc = $doc:literal])+ $name:ident { $($variant:ident = $word:literal),+ }) => {
@@ -213,7 +214,7 @@ pub(crate) fn prefix(name: &str) -> String {
 }
 
 /// Notes problems of channels beside their values.
-pub(crate) fn note_channels(channels: &BTreeMap<Box<str>, SidecarChannel>, reader: &mut Reader<'_, '_>) {
+pub(crate) fn note_channels(channels: &BTreeMap<Box<str>, Arc<SidecarChannel>>, reader: &mut Reader<'_, '_>) {
     if channels.len() > CHANNELS_MAX {
         reader.problem("sidecar_channels", format!("must be at most {CHANNELS_MAX} channels"));
     }

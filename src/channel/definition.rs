@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::config::{SidecarChannel, prefix};
 use super::secrets::Secrets;
@@ -40,7 +41,7 @@ const SECRET_BYTES_MIN: usize = 6;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
     pub(crate) name: Box<str>,
-    pub(crate) config: SidecarChannel,
+    pub(crate) config: Arc<SidecarChannel>,
     /// Its program, found.
     pub(crate) command: String,
     /// What it gets beside what every program gets.
@@ -65,7 +66,7 @@ pub(crate) struct Sources<'a> {
 
 impl Definition {
     /// The channel of this name. Blocks on the disk.
-    pub(crate) fn new(name: &str, config: &SidecarChannel, sources: &Sources<'_>) -> Self {
+    pub(crate) fn new(name: &str, config: &Arc<SidecarChannel>, sources: &Sources<'_>) -> Self {
         let mut environment = BTreeMap::new();
         let named = |key: &str| config.env_passthrough.iter().any(|named| **named == *key);
         let passed = PASSED.iter().copied().chain(config.env_passthrough.iter().map(|key| &**key));
@@ -105,7 +106,7 @@ impl Definition {
         Self {
             name: name.into(),
             command: found(name, &config.command, sources.home),
-            config: config.clone(),
+            config: Arc::clone(config),
             environment,
             offered,
             withheld,
@@ -219,7 +220,7 @@ mod tests {
         let is_daemons = |key: &str| key.ends_with("_API_KEY");
         let sources =
             Sources { home: Path::new("/h"), secrets: &secrets, variable: &variable, is_daemons: &is_daemons };
-        let definition = Definition::new("bot", &config, &sources);
+        let definition = Definition::new("bot", &Arc::new(config), &sources);
         let value = |key: &str| definition.environment.get(key).map(|value| value.expose().to_owned());
         let values = ["A", "B", "C", "P", "TZ", "PYTHONPATH"].map(|key| value(key).unwrap());
         assert_eq!(values, ["daemon A", "own", "entry", "file-p", "daemon TZ", "daemon PYTHONPATH"]);

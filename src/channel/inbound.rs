@@ -251,7 +251,6 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::config::SidecarChannel;
     use crate::channel::definition::{Definition, Sources};
     use crate::channel::secrets::Secrets;
     use crate::channel::status;
@@ -283,7 +282,7 @@ mod tests {
         let none = |_: &str| None;
         let secrets = Secrets::default();
         let sources = Sources { home: "/h".as_ref(), secrets: &secrets, variable: &none, is_daemons: &|_| false };
-        let definition = Definition::new("bot", &SidecarChannel::default(), &sources);
+        let definition = Definition::new("bot", &Arc::default(), &sources);
         let (instance, _messages) = Instance::new(definition, Arc::default());
         let mut waiting = Waiting::of(instance);
         for (chat, text) in [("a", "0"), ("a", "1"), ("b", "0")] {

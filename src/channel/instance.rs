@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::definition::Definition;
 use super::inbound::Incoming;
 use super::ledger::{Handled, Ledger};
-use super::run::{self, Outgoing};
+use super::run::{self, Awaited, Outgoing};
 use super::status::{self, State, Status, now};
 use super::wire::Command;
 use super::wire::event::Ready;
@@ -359,7 +359,7 @@ impl Instance {
         };
         let (reply, outcome) = oneshot::channel();
         let (written, is_written) = oneshot::channel();
-        let outgoing = Outgoing::Send { line, id, reply, written };
+        let outgoing = Outgoing::Send(Box::new(Awaited { line, id, reply, written }));
         let Some(run) = run.or_else(|| self.this_run()) else { return Handled::Unwritten(self.why_down()) };
         if timeout(PLACE_WAIT, run.0.send(outgoing)).await.is_err() {
             return Handled::Unwritten("the adapter does not read its input".to_owned());

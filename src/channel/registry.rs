@@ -191,7 +191,7 @@ impl Registry {
     }
 
     /// The channel as it is to run. Blocks on the disk.
-    pub(super) fn definition(&self, name: &str, config: &super::config::SidecarChannel) -> Definition {
+    pub(super) fn definition(&self, name: &str, config: &Arc<super::config::SidecarChannel>) -> Definition {
         let secrets = self.secrets.read().unwrap_or_else(|error| {
             tracing::warn!(%error, "secrets.env cannot be read");
             super::secrets::Secrets::default()

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,7 +29,9 @@ const LARGE_BYTES: usize = 256 << 10;
 static LARGE_LINES: Semaphore = Semaphore::const_new(4);
 const LARGE_WAIT: Duration = Duration::from_secs(30);
 /// Bytes of the buffers, which each idle adapter has.
-const BUFFER_BYTES: usize = 2 << 10;
+const BUFFER_BYTES: usize = 1 << 10;
+/// The same of its error output.
+const ERROR_BUFFER_BYTES: usize = 512;
 /// How long a write may take until the adapter counts as stuck.
 const WRITE_WAIT: Duration = Duration::from_secs(60);
 /// How long the answer to a barrier waits for the error output that came before it.
@@ -40,8 +43,18 @@ const END_WAIT: Duration = Duration::from_secs(2);
 pub(super) enum Outgoing {
     /// A command whose outcome does not matter.
     Sign(Vec<u8>),
-    /// A command whose outcome is awaited. `written` hears when nothing can be taken back any more.
-    Send { line: Vec<u8>, id: Option<String>, reply: oneshot::Sender<Handled>, written: oneshot::Sender<()> },
+    /// A command whose outcome is awaited.
+    Send(Box<Awaited>),
+}
+
+/// A command whose outcome is awaited.
+pub(super) struct Awaited {
+    pub(super) line: Vec<u8>,
+    /// By which an adapter that confirms names it.
+    pub(super) id: Option<String>,
+    pub(super) reply: oneshot::Sender<Handled>,
+    /// Hears when nothing can be taken back any more.
+    pub(super) written: oneshot::Sender<()>,
 }
 
 /// How much of the error output has been read, for the answer to a barrier that was written after it.
@@ -64,16 +77,17 @@ pub(super) async fn run(
     let caught = Caught { pipe, read: AtomicU64::new(0), more: Notify::new() };
     let (acks, mut ack) = mpsc::channel(1);
     let end = {
-        let errors = read_errors(instance, stderr, &caught);
-        let lines = read(instance, BufReader::with_capacity(BUFFER_BYTES, from), &caught, &acks);
-        let write = write(instance, &mut to, &mut commands, &mut ack);
-        let ready = async {
+        // Pinned where they are made: one that is moved has two places in what each idle adapter keeps.
+        let mut errors = pin!(read_errors(instance, stderr, &caught));
+        let mut lines = pin!(read(instance, BufReader::with_capacity(BUFFER_BYTES, from), &caught, &acks));
+        let mut write = pin!(write(instance, &mut to, &mut commands, &mut ack));
+        let mut ready = pin!(async {
             sleep(Duration::from_secs(instance.definition.config.ready_timeout_secs)).await;
             if instance.status.lock().ready_at.is_some() {
                 std::future::pending().await
             }
-        };
-        tokio::pin!(errors, lines, write, ready, asked);
+        });
+        let mut asked = pin!(asked);
         let mut errors_are_over = false;
         loop {
             tokio::select! {
@@ -125,7 +139,8 @@ async fn write(
             Some(()) = ack.recv() => Command::ReadyAck.line(),
             next = commands.recv() => match next {
                 Some(Outgoing::Sign(line)) => line,
-                Some(Outgoing::Send { mut line, id, reply, written }) => {
+                Some(Outgoing::Send(awaited)) => {
+                    let Awaited { mut line, id, reply, written } = *awaited;
                     if id.is_none() {
                         line.extend(command::BARRIER);
                     }
@@ -272,7 +287,7 @@ impl Caught {
 }
 
 async fn read_errors(instance: &Instance, mut from: impl AsyncRead + Unpin, caught: &Caught) {
-    let (mut buffer, mut line) = ([0; BUFFER_BYTES], Vec::new());
+    let (mut buffer, mut line) = ([0; ERROR_BUFFER_BYTES], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         for byte in &buffer[..count] {
             match byte {

@@ -125,7 +125,7 @@ impl Registry {
         let sdk = self.instances().into_iter().find(|instance| instance.definition.adapter().is_some());
         let command = sdk.map_or_else(|| "python3".into(), |instance| instance.definition.config.command.clone());
         let args = vec!["-m".into(), format!("librefang.sidecar.adapters.{adapter}").into()];
-        self.definition(name, &SidecarChannel { command, args, ..SidecarChannel::default() })
+        self.definition(name, &Arc::new(SidecarChannel { command, args, ..SidecarChannel::default() }))
     }
 
     async fn schema_of(&self, definition: &Definition) -> Result<Arc<Schema>, ChannelError> {

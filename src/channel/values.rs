@@ -54,7 +54,6 @@ pub(super) fn checked(
 mod tests {
     use std::path::Path;
 
-    use super::super::config::SidecarChannel;
     use super::super::definition::Sources;
     use super::super::secrets::Secrets;
     use super::*;
@@ -69,7 +68,7 @@ mod tests {
         let none = |_: &str| None;
         let empty = Secrets::default();
         let sources = Sources { home: Path::new("/h"), secrets: &empty, variable: &none, is_daemons: &|_| false };
-        let definition = Definition::new("bot", &SidecarChannel::default(), &sources);
+        let definition = Definition::new("bot", &std::sync::Arc::default(), &sources);
         let of = |token: Option<&str>, values: &[(&str, Option<&str>)]| {
             let values = values.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect();
             let change = ChannelChange { values, token: token.map(str::to_owned), ..ChannelChange::default() };

@@ -111,7 +111,7 @@ fn colour(text: &str) -> Result<Box<str>, String> {
 /// Notes problems of sites beside their values.
 pub(crate) fn note_sites(
     sites: &BTreeMap<Box<str>, WebChat>,
-    channels: &BTreeMap<Box<str>, SidecarChannel>,
+    channels: &BTreeMap<Box<str>, Arc<SidecarChannel>>,
     reader: &mut Reader<'_, '_>,
 ) {
     if sites.len() > SITES_MAX {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
 use serde::Serialize;
@@ -212,7 +213,7 @@ table! {
         /// Other sources of skills.
         skill_sources: SkillSources => table(),
         /// Channels: adapters of chat platforms, a list, `[[sidecar_channels]]`, of tables with `name`.
-        sidecar_channels: BTreeMap<Box<str>, SidecarChannel> => named_or_listed("ntfy"),
+        sidecar_channels: BTreeMap<Box<str>, Arc<SidecarChannel>> => named_or_listed("ntfy"),
         /// Web chats on sites, a list, `[[web_chats]]`, of tables with `name`.
         web_chats: BTreeMap<Box<str>, WebChat> => named_or_listed("shop"),
         /// Rules that choose the agent of a message, a list, `[[bindings]]`, of tables with `agent` and `match_rule`.

@@ -1,6 +1,7 @@
 //! A table of the file as a struct: each key is written once, as a field with its default, its text and its rules.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -25,6 +26,27 @@ pub trait Table: Clone + Default + PartialEq + Serialize {
     /// True when a new value of the key takes effect with the next start only.
     fn waits(name: &str) -> bool {
         Self::KEYS.iter().any(|key| key.name == name && key.applies == Applies::Restart)
+    }
+}
+
+/// One of which there can be hundreds: copies of a configuration share it.
+impl<T: Table> Table for Arc<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+
+    fn read(reader: &mut Reader<'_, '_>) -> Self {
+        Self::new(T::read(reader))
+    }
+
+    fn keep(&mut self, started: &Self) {
+        let mut kept = T::clone(self);
+        kept.keep(started);
+        if kept != **self {
+            *self = Self::new(kept);
+        }
+    }
+
+    fn secrets(&self) -> Vec<(Vec<String>, &Secret)> {
+        T::secrets(self)
     }
 }
 

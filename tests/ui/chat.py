@@ -382,11 +382,49 @@ def case_commands_are_completed_and_carried_out(stage):
     after = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
     assert before != after and after in page.url
     stage.expect_refusals(400)
-    say(page, "/nonsense")
-    expect(page.locator(".toast.bad")).to_contain_text("unknown command")
+    say(page, "/stop now")
+    expect(page.locator(".toast.bad")).to_contain_text("takes no arguments")
+    expect(prompt(page)).to_have_value("/stop now")
     # What /think turned on goes with the messages.
     say(page, "/think on")
     expect(page.get_by_role("button", name="Thinking on")).to_be_visible()
+
+
+def case_what_begins_with_a_slash_is_a_command_a_skill_or_said_to_be_neither(stage):
+    stage.daemon.call("POST", "/api/skills/create", {"name": "tidy", "description": "Tidies a text.", "prompt_context": "Tidy it."})
+    page = stage.page
+    open_agent(stage)
+    prompt(page).fill("/t")
+    options = page.get_by_role("listbox", name="Commands").get_by_role("option")
+    expect(options).to_have_count(2)
+    expect(options.first).to_contain_text("/think")
+    expect(options.last).to_contain_text("/tidy[text]Tidies a text.skill")
+    # A skill is a message: its answer is streamed and stored.
+    prompt(page).press_sequentially("idy this here")
+    expect(options).to_have_count(0)
+    page.keyboard.press("Enter")
+    settled(page)
+    expect(turns(page)).to_contain_text("/tidy this here")
+    # What there is not is said while it is typed, and is not sent by mistake.
+    prompt(page).fill("/tool list files")
+    note = page.get_by_role("status").filter(has_text="There is no command or skill “/tool”.")
+    expect(note).to_be_visible()
+    access.check(page, "an unknown command")
+    stage.shoot("chat-unknown-command")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Send as a message")).to_be_focused()
+    expect(turns(page)).to_have_count(1)
+    page.keyboard.press("Enter")
+    settled(page, 2)
+    expect(turns(page).last).to_contain_text("echo: /tool list files")
+    expect(prompt(page)).to_be_focused()
+    expect(note).to_be_hidden()
+    # An agent that has other skills only does not have this one.
+    stage.daemon.call("POST", "/api/skills/create", {"name": "other", "description": "Another.", "prompt_context": "Do it."})
+    page.goto("about:blank")
+    open_agent(stage, "bob", 'skills = ["other"]\n')
+    prompt(page).fill("/ti")
+    expect(page.get_by_role("status").filter(has_text="There is no command or skill “/ti”.")).to_be_visible()
 
 
 def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
@@ -491,10 +529,10 @@ def case_a_message_is_edited_and_the_answer_is_a_branch(stage):
     expect(turns(page).last.locator(".md")).to_have_text("echo: waht is this?")
     # A command that is refused is given back.
     stage.expect_refusals(400, 404)
-    prompt(page).fill("/no-such-command now")
+    prompt(page).fill("/usage now")
     page.keyboard.press("Enter")
     expect(page.locator(".toast.bad")).to_be_visible()
-    expect(prompt(page)).to_have_value("/no-such-command now")
+    expect(prompt(page)).to_have_value("/usage now")
 
 
 def case_an_answer_is_asked_for_again_in_its_place(stage):

@@ -96,17 +96,19 @@ def case_few_requests_are_made(stage):
 def case_security_says_what_it_is(stage):
     page = stage.open("#/money/security")
     systems = page.get_by_role("list", name="Security systems", exact=True)
-    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking").get_by_role("link", name="Change security.taint")).to_have_attribute("href", "#/settings/config?q=security.taint")
-    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking")).to_contain_text("Records tainted calls; does not block them.")
+    taint = systems.get_by_role("listitem").filter(has_text="Taint tracking")
+    expect(taint).to_contain_text("Records tainted calls; does not block them.")
+    taint.get_by_text("How to turn it on fully").click()
+    expect(taint.get_by_role("link", name="Show security.taint")).to_have_attribute("href", "#/settings/config?q=security.taint")
     for name in ["Rate limit", "Node authentication", "Signed manifests", "Memory wiping"]:
         expect(systems.get_by_role("heading", name=name, exact=True)).to_be_visible()
     expect(systems).not_to_contain_text("not in this build")
     expect(systems).not_to_contain_text("[Security]")
     off = systems.get_by_role("listitem").filter(has=page.locator(".badge.warn"))
     for n in range(off.count()):
-        expect(off.nth(n).get_by_role("link", name=re.compile("^(Open the configuration|Change)"))).to_be_visible()
+        expect(off.nth(n).get_by_text("How to turn it on").or_(off.nth(n).get_by_role("link", name=re.compile("^(Open the configuration|Show)"))).first).to_be_visible()
     access.check(page, "the security systems")
-    systems.get_by_role("link", name="Change security.taint").click()
+    taint.get_by_role("link", name="Show security.taint").click()
     expect(page.locator('.config-line[data-key="security.taint"]')).to_be_visible()
     expect(page.locator('.config-line[data-key="log_level"]')).to_be_hidden()
 

@@ -69,6 +69,7 @@ def case_times(stage):
     toast(page, "Created")
     line = row(page, "Schedules", "Talking clock")
     expect(line).to_contain_text("Never ran")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("Times are in your time zone, UTC.")
     expect(page.get_by_role("button", name=re.compile("^Talking clock, clock: next .* 12 in range$"))).to_be_visible()
 
     line.get_by_role("button", name="Run Talking clock now").click()
@@ -221,7 +222,8 @@ def case_triggers(stage):
     dialog.get_by_role("button", name="Publish").click()
     toast(page, "Published")
     until("the trigger fires", lambda: stage.daemon.call("GET", "/api/triggers")[0]["fire_count"] == 1)
-    expect(line.get_by_role("cell").nth(3)).to_have_text("1")
+    expect(line.get_by_role("cell").nth(3)).to_contain_text("fired")
+    expect(line.get_by_role("cell").nth(4)).to_have_text("1")
     line.get_by_role("button", name="Event invoice.paid").first.click()
     expect(dialog.get_by_text("Last match")).to_be_visible()
     expect(dialog.get_by_role("table").get_by_role("row")).to_have_count(2)

@@ -26,15 +26,15 @@ const WORDS = new Map(KINDS);
 /** Kinds that take no name of an agent. */
 const NAMELESS = new Set(["all", "lifecycle", "system", "custom", "content_match", "task_posted"]);
 
-/** A pattern in words: `{"turn_failed": {"name_pattern": "web-*"}}` is "A turn failed, of web-*". */
+/** A pattern in words: `{"turn_failed": {"name_pattern": "web-*"}}` is "Turn failed, agents named web-*". */
 export function patternText(pattern) {
   if (typeof pattern === "string") return WORDS.get(pattern) ?? pattern;
   const [kind, values] = Object.entries(pattern ?? {})[0] ?? ["?", {}];
   const words = WORDS.get(kind) ?? kind;
   if (values?.event_type) return `Event ${values.event_type}`;
   if (values?.substring) return `Text with “${values.substring}”`;
-  if (values?.name_pattern) return `${words}, of ${values.name_pattern}`;
-  if (values?.assignee_match) return `${words}, for ${values.assignee_match}`;
+  if (values?.name_pattern) return `${words}, agents named ${values.name_pattern}`;
+  if (values?.assignee_match) return `${words}, ${{ self: "for this agent", unassigned: "for no agent" }[values.assignee_match] ?? `for ${values.assignee_match}`}`;
   return words;
 }
 
@@ -49,8 +49,8 @@ export function editTrigger(item) {
   const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
   const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
   const prompt = field("Prompt", textBox(item?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
-  const fires = field("Max fires", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "Total number of fires." });
-  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds." });
+  const fires = field("Fires at most", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "The trigger stops after so many." });
+  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Least seconds between two fires. Empty: triggers.default_cooldown_secs." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const arrange = () => {

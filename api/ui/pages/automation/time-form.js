@@ -15,7 +15,7 @@ export async function editTime(item) {
   const agent = agentField("Agent", { id: item?.agent_id ?? null });
   const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
   const rule = ruleField(item?.rule, () => preview());
-  const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }), { hint: `Yours is ${HERE}.` });
+  const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }));
   zone.append(offered(zone.control, [...new Set(["UTC", HERE, ...(Intl.supportedValuesOf?.("timeZone") ?? [])])]));
   const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
   const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"), { hint: "For runs that were due while the daemon was off." });
@@ -51,7 +51,7 @@ export async function editTime(item) {
   return ask({
     title: item ? "Edit schedule" : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
     body: [
-      h("div", { class: "form-row" }, agent, name), rule, zone, next, prompt,
+      h("div", { class: "form-row" }, agent, name), prompt, rule, zone, next,
       h("div", { class: "form-row three" }, missed, overlap, session), enabled,
     ],
     submit: async () => {

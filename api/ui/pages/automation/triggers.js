@@ -34,9 +34,9 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No matching triggers.",
     columns: [
-      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: whenCell },
+      { label: "When", width: "minmax(0, 1.9fr)", sort: (item) => patternText(item.pattern), cell: whenCell },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, agentLink(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
-      { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
+      { label: "Prompt", width: "minmax(0, 1.7fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
       { label: "Last match", width: "minmax(0, 1.1fr)", side: true, sort: (item) => item.last?.last_matched_at ?? "", cell: lastCell },
       { label: "Fired", width: "96px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },

@@ -3,6 +3,7 @@
 import { get } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
+import { seesAll } from "../../lib/me.js";
 
 /** Text up to its first white space, when it begins with a slash. */
 const nameOf = (text) => /^\s*\/(\S*)/.exec(text)?.[1].toLowerCase() ?? null;
@@ -20,13 +21,10 @@ export class Slash {
   async load() {
     const { commands } = await get("/api/commands");
     this.commands = commands;
-    try {
-      const { skills } = await get("/api/skills");
-      this.skills = skills.filter(({ enabled }) => enabled).map(({ name, description }) => ({ name: name.toLowerCase(), command: `/${name}`, argument: "[text]", description, isSkill: true }));
-    } catch (error) {
-      // Some keys may not see them; the daemon knows them all the same.
-      if (![403, 404].includes(error.status)) throw error;
-    }
+    // Other keys may not see them; the daemon knows them all the same.
+    if (!seesAll()) return;
+    const { skills } = await get("/api/skills");
+    this.skills = skills.filter(({ enabled }) => enabled).map(({ name, description }) => ({ name: name.toLowerCase(), command: `/${name}`, argument: "[text]", description, isSkill: true }));
   }
 
   /** The commands and the skills that the open agent has. */

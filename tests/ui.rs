@@ -46,7 +46,7 @@ macro_rules! cases {
 
 cases! {
     agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, waiting_is_a_step_of_a_trace, pictures }
-    automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
+    automation { deliveries, times, rows_in_use, examples_fill_the_form, triggers, workflows, goals, tasks, pictures }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {

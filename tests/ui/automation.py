@@ -197,6 +197,26 @@ def case_rows_in_use(stage):
     expect(switch).to_be_focused()
 
 
+def case_examples_fill_the_form(stage):
+    """Where there is nothing yet, an example fills the form of a schedule and of a trigger; nothing is made before it is confirmed."""
+    stage.daemon.agent("clock")
+    page = stage.open("#/automation")
+    page.get_by_role("button", name="Summary every weekday morning").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Name")).to_have_value("Morning summary")
+    expect(dialog.get_by_label("Repeat")).to_have_value("weekdays")
+    assert stage.daemon.call("GET", "/api/cron/jobs")["jobs"] == []
+    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_role("button", name="Create").click()
+    expect(row(page, "Schedules", "Morning summary")).to_contain_text("On weekdays at 08:00")
+    stage.open("#/automation/triggers")
+    page.get_by_role("button", name="A task has no assignee").click()
+    expect(dialog.get_by_label("Only for")).to_have_value("unassigned")
+    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_role("button", name="Create").click()
+    expect(row(page, "Triggers", "Task created, for no agent")).to_contain_text("Never matched")
+
+
 def case_triggers(stage):
     """A trigger is made, an event of one's own is published, and the fire is seen."""
     stage.daemon.agent("bookkeeper")

@@ -10,14 +10,15 @@ import { ago } from "../../lib/format.js";
 import { ruleField } from "./rule-field.js";
 import { KINDS } from "./times.js";
 
-/** Asks for a new one, or for changes of `item`; gives the record, or null when it was left. */
-export async function editTime(item) {
+/** Asks for a new one, which begins as `draft`, or for changes of `item`; gives the record, or null when it was left. */
+export async function editTime(item, draft = null) {
+  const from = item ?? draft;
   const agent = agentField("Agent", { id: item?.agent_id ?? null });
-  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
-  const rule = ruleField(item?.rule, () => preview());
+  const name = field("Name", textInput(from?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
+  const rule = ruleField(from?.rule, () => preview());
   const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }));
   zone.append(offered(zone.control, [...new Set(["UTC", HERE, ...(Intl.supportedValuesOf?.("timeZone") ?? [])])]));
-  const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
+  const prompt = field("Prompt", textBox(from?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
   const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"), { hint: "For runs that were due while the daemon was off." });
   const overlap = field("If still running", choice([["queue", "Queue"], ["skip", "Skip"], ["parallel", "Run in parallel"]], item?.overlap_policy ?? "queue"), { hint: "When a run is due before the last one has ended." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""), { hint: "The conversation that gets the prompt." });

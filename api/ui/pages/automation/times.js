@@ -11,6 +11,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { Axis } from "./axis.js";
 import { editDeliveries } from "./deliveries.js";
+import { examples, SCHEDULES } from "./examples.js";
 import { editTime } from "./time-form.js";
 
 /** Rows read at a time, of each kind. */
@@ -82,6 +83,7 @@ export async function mount(root, ctx) {
     icon: icon("calendar", 28), title: "No schedules yet", text: "A schedule sends a prompt to an agent: every morning, every ten minutes, or once.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule")],
   });
+  nothing.append(examples(SCHEDULES, (draft) => edit(null, draft)));
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule"));
 
   async function read() {
@@ -198,8 +200,8 @@ export async function mount(root, ctx) {
     await again();
   }
 
-  async function edit(item) {
-    const made = await editTime(item);
+  async function edit(item, draft = null) {
+    const made = await editTime(item, draft);
     if (!made) return;
     if (made.agent_name) learn(made.agent_id, made.agent_name);
     toast(item ? "Saved" : "Created");

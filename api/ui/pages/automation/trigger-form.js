@@ -38,9 +38,10 @@ export function patternText(pattern) {
   return words;
 }
 
-/** Asks for a new trigger, or for changes of `item`; null when it was left. */
-export function editTrigger(item) {
-  const [known, values] = typeof item?.pattern === "string" ? [item.pattern, {}] : (Object.entries(item?.pattern ?? {})[0] ?? ["turn_failed", {}]);
+/** Asks for a new trigger, which begins as `draft`, or for changes of `item`; null when it was left. */
+export function editTrigger(item, draft = null) {
+  const from = item ?? draft;
+  const [known, values] = typeof from?.pattern === "string" ? [from.pattern, {}] : (Object.entries(from?.pattern ?? {})[0] ?? ["turn_failed", {}]);
   const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
   const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true, hint: "Optional. It receives the prompt instead." });
   const kind = field("When", choice(KINDS, known));
@@ -48,7 +49,7 @@ export function editTrigger(item) {
   const assignee = field("Only for", choice([["", "Any agent"], ["self", "This agent"], ["unassigned", "Unassigned tasks"]], values?.assignee_match ?? ""));
   const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
   const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
-  const prompt = field("Prompt", textBox(item?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
+  const prompt = field("Prompt", textBox(from?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
   const fires = field("Fires at most", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "The trigger stops after so many." });
   const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds between two fires, at least." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));

@@ -11,6 +11,7 @@ import { poll } from "../../lib/poll.js";
 import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
 import { editDeliveries } from "./deliveries.js";
+import { examples, TRIGGERS } from "./examples.js";
 import { editTrigger, patternText } from "./trigger-form.js";
 
 const PAGE = 500;
@@ -48,6 +49,7 @@ export async function mount(root, ctx) {
     icon: icon("branch", 28), title: "No triggers yet", text: "A trigger sends a prompt to an agent when something happens: a turn failed, a task was created, or an event of your own.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
   });
+  nothing.append(examples(TRIGGERS, (draft) => edit(null, draft)));
   fill(ctx.actions,
     seesAll() ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
     h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));
@@ -130,8 +132,8 @@ export async function mount(root, ctx) {
     ] });
   }
 
-  async function edit(item) {
-    if (!(await editTrigger(item))) return;
+  async function edit(item, draft = null) {
+    if (!(await editTrigger(item, draft))) return;
     toast(item ? "Saved" : "Created");
     await again();
   }

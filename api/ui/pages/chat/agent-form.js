@@ -118,10 +118,15 @@ export class AgentForm {
     fields.tools.hidden = chosen !== SOME;
   }
 
+  /** The field where a fault of `made` can be seen: chosen tools are shown only while there are some. */
+  seen(made) {
+    return made.hidden ? this.fields.profile : made;
+  }
+
   /** Writes a value into the text. */
   write(key, value) {
     this.values[key] = value;
-    const made = this.fields[key === "provider" ? "model" : key];
+    const made = this.seen(this.fields[key === "provider" ? "model" : key]);
     made.fault("");
     this.onchange((text) => {
       const next = withValue(text, PATHS[key], value);
@@ -174,6 +179,6 @@ export class AgentForm {
       return;
     }
     if (this.more.contains(made)) this.more.open = true;
-    made.fault(text);
+    this.seen(made).fault(text);
   }
 }

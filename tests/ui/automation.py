@@ -251,6 +251,12 @@ def case_triggers(stage):
     line.get_by_role("switch").click()
     toast(page, "Disabled")
     assert stage.daemon.call("GET", "/api/triggers")[0]["enabled"] is False
+    # An event of one's own is published from its trigger.
+    line.get_by_role("button", name="More for Event invoice.paid").click()
+    page.get_by_role("menuitem", name="Publish its event now").click()
+    expect(dialog.get_by_label("Event type")).to_have_value("invoice.paid")
+    dialog.get_by_role("button", name="Publish").click()
+    expect(line.get_by_role("cell").nth(3)).to_contain_text("disabled")
 
 
 def case_workflows(stage):

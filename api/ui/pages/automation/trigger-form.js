@@ -98,9 +98,9 @@ export function editTrigger(item, draft = null) {
   });
 }
 
-/** Asks for a custom event and publishes it. */
-export function publishEvent() {
-  const type = field("Event type", textInput("", { spellcheck: "false", placeholder: "report.ready" }), { hint: "Lower case letters, digits, dots, dashes." });
+/** Asks for a custom event, of the type `known` where it is given, and publishes it. */
+export function publishEvent(known = "") {
+  const type = field("Event type", textInput(known, { spellcheck: "false", placeholder: "report.ready" }), { hint: "Lower case letters, digits, dots, dashes." });
   const payload = field("Payload", textBox("{}", 5, { class: "code", spellcheck: "false" }), { hint: "Any JSON." });
   const agent = agentField("About", { optional: true });
   return ask({

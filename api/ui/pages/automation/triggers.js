@@ -12,7 +12,7 @@ import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
 import { editDeliveries } from "./deliveries.js";
 import { examples, TRIGGERS } from "./examples.js";
-import { editTrigger, patternText } from "./trigger-form.js";
+import { editTrigger, patternText, publishEvent } from "./trigger-form.js";
 
 const PAGE = 500;
 const EVERY_MS = 5000;
@@ -127,6 +127,7 @@ export async function mount(root, ctx) {
     return menuButton({ label: `More for ${patternText(item.pattern)}`, class: "quiet small only-icon", items: () => [
       { label: "Edit", icon: "edit", run: () => edit(item) },
       { label: "Matches and fires", icon: "world", run: () => fires(item) },
+      ...(item.pattern?.custom ? [{ label: "Publish its event now", icon: "send", all: true, run: () => publish(item.pattern.custom.event_type) }] : []),
       { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(`/api/triggers/${item.id}`, patternText(item.pattern)) },
       { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
     ] });
@@ -166,9 +167,8 @@ export async function mount(root, ctx) {
     }
   }
 
-  async function publish() {
-    const { publishEvent } = await import("./trigger-form.js");
-    if (await publishEvent()) {
+  async function publish(type = "") {
+    if (await publishEvent(type)) {
       toast("Published");
       await again();
     }

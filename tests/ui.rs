@@ -60,6 +60,7 @@ cases! {
         tools_of_a_server_change,
         pictures,
     }
+    create { an_agent_is_created_with_a_form, values_are_written_as_toml }
     details {
         a_query_follows_its_address,
         charts_keep_what_they_showed,
@@ -137,7 +138,6 @@ cases! {
     world { live, past, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,
-        an_agent_is_created_with_a_form,
         an_answer_is_streamed_and_stored,
         markdown_is_shown_and_markup_is_not_obeyed,
         a_running_answer_is_stopped_and_asked_again,

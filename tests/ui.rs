@@ -45,8 +45,8 @@ macro_rules! cases {
 }
 
 cases! {
-    agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, pictures }
-    automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
+    agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, waiting_is_a_step_of_a_trace, pictures }
+    automation { deliveries, times, rows_in_use, examples_fill_the_form, triggers, workflows, goals, tasks, pictures }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
@@ -60,6 +60,7 @@ cases! {
         tools_of_a_server_change,
         pictures,
     }
+    create { an_agent_is_created_with_a_form, values_are_written_as_toml }
     details {
         a_query_follows_its_address,
         charts_keep_what_they_showed,
@@ -145,6 +146,7 @@ cases! {
         memories_of_an_answer_are_listed_below_it,
         files_are_attached_by_picking_pasting_and_dropping,
         commands_are_completed_and_carried_out,
+        what_begins_with_a_slash_is_a_command_a_skill_or_said_to_be_neither,
         a_reload_in_the_middle_shows_the_answer_so_far,
         sessions_have_titles_and_can_be_renamed_in_the_list,
         a_message_is_edited_and_the_answer_is_a_branch,

@@ -2,13 +2,15 @@
 
 import re
 import sys
+import threading
+import time
 
 from playwright.sync_api import expect
 
 import access
 import chat
 import stage as stages
-from stage import last_text, until
+from stage import Gate, config, last_text, until
 
 MANIFEST = """description = "Keeps the ledger"
 system_prompt = \"\"\"
@@ -199,6 +201,36 @@ def case_traces(stage):
     page.get_by_role("link", name="All runs").click()
     expect(page.get_by_role("table", name="Runs").get_by_role("row")).to_have_count(3)
     access.check(page, "the runs of an agent")
+
+
+@config("[queue.concurrency]\nprovider_calls = 1\n")
+def case_waiting_is_a_step_of_a_trace(stage):
+    """A turn that waits for a slot of its provider shows how long, and why."""
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["slow"], "gate": gate} if "slow" in last_text(messages) else "quick"
+    agents = [stage.daemon.agent("first"), stage.daemon.agent("second")]
+    calls = [threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agent}/message", {"message": text})) for agent, text in zip(agents, ["slow", "now"])]
+    calls[0].start()
+    until("the first call is out", lambda: stage.model.requests)
+    calls[1].start()
+    until("the second turn waits", lambda: stage.daemon.call("GET", f"/api/agents/{agents[1]}/traces").get("running"))
+    time.sleep(0.3)
+    gate.open()
+    for call in calls:
+        call.join()
+    trace = stage.daemon.call("GET", f"/api/agents/{agents[1]}/traces")["traces"][0]
+    page = stage.open(f"#/agent/{agents[1]}/runs/{trace['turn_id']}?session={trace['session_id']}")
+    steps = page.get_by_role("list", name="Steps of the run").get_by_role("button")
+    expect(steps).to_have_count(3)
+    expect(steps.nth(1)).to_contain_text("Waiting")
+    expect(steps.nth(2)).to_contain_text("openai/echo-1")
+    steps.nth(1).click()
+    expect(page.get_by_role("region", name="Selected step")).to_contain_text("a free slot of the provider")
+    access.check(page, "a trace with waiting")
+    stage.shoot("agent-trace-waiting")
+    first = stage.daemon.call("GET", f"/api/agents/{agents[0]}/traces")["traces"][0]
+    stage.open(f"#/agent/{agents[0]}/runs/{first['turn_id']}?session={first['session_id']}")
+    expect(steps).to_have_count(2)
 
 
 def case_pictures(stage):

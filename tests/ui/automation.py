@@ -69,6 +69,7 @@ def case_times(stage):
     toast(page, "Created")
     line = row(page, "Schedules", "Talking clock")
     expect(line).to_contain_text("Never ran")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("Times are in your time zone, UTC.")
     expect(page.get_by_role("button", name=re.compile("^Talking clock, clock: next .* 12 in range$"))).to_be_visible()
 
     line.get_by_role("button", name="Run Talking clock now").click()
@@ -196,6 +197,26 @@ def case_rows_in_use(stage):
     expect(switch).to_be_focused()
 
 
+def case_examples_fill_the_form(stage):
+    """Where there is nothing yet, an example fills the form of a schedule and of a trigger; nothing is made before it is confirmed."""
+    stage.daemon.agent("clock")
+    page = stage.open("#/automation")
+    page.get_by_role("button", name="Summary every weekday morning").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Name")).to_have_value("Morning summary")
+    expect(dialog.get_by_label("Repeat")).to_have_value("weekdays")
+    assert stage.daemon.call("GET", "/api/cron/jobs")["jobs"] == []
+    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_role("button", name="Create").click()
+    expect(row(page, "Schedules", "Morning summary")).to_contain_text("On weekdays at 08:00")
+    stage.open("#/automation/triggers")
+    page.get_by_role("button", name="A task has no assignee").click()
+    expect(dialog.get_by_label("Only for")).to_have_value("unassigned")
+    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_role("button", name="Create").click()
+    expect(row(page, "Triggers", "Task created, for no agent")).to_contain_text("Never matched")
+
+
 def case_triggers(stage):
     """A trigger is made, an event of one's own is published, and the fire is seen."""
     stage.daemon.agent("bookkeeper")
@@ -221,7 +242,8 @@ def case_triggers(stage):
     dialog.get_by_role("button", name="Publish").click()
     toast(page, "Published")
     until("the trigger fires", lambda: stage.daemon.call("GET", "/api/triggers")[0]["fire_count"] == 1)
-    expect(line.get_by_role("cell").nth(3)).to_have_text("1")
+    expect(line.get_by_role("cell").nth(3)).to_contain_text("fired")
+    expect(line.get_by_role("cell").nth(4)).to_have_text("1")
     line.get_by_role("button", name="Event invoice.paid").first.click()
     expect(dialog.get_by_text("Last match")).to_be_visible()
     expect(dialog.get_by_role("table").get_by_role("row")).to_have_count(2)
@@ -229,6 +251,12 @@ def case_triggers(stage):
     line.get_by_role("switch").click()
     toast(page, "Disabled")
     assert stage.daemon.call("GET", "/api/triggers")[0]["enabled"] is False
+    # An event of one's own is published from its trigger.
+    line.get_by_role("button", name="More for Event invoice.paid").click()
+    page.get_by_role("menuitem", name="Publish its event now").click()
+    expect(dialog.get_by_label("Event type")).to_have_value("invoice.paid")
+    dialog.get_by_role("button", name="Publish").click()
+    expect(line.get_by_role("cell").nth(3)).to_contain_text("disabled")
 
 
 def case_workflows(stage):

@@ -72,6 +72,7 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     dialog = page.get_by_role("dialog", name="New agent")
     expect(dialog.get_by_role("option").first).to_contain_text("Blank agentStart from scratch")
     expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
+    dialog.get_by_role("button", name="TOML").click()
     manifest = dialog.get_by_label("Manifest", exact=True)
     manifest.fill('name = "mine"\nsystem_prompt = 5\n')
     expect(dialog.get_by_role("alert").filter(has_text="system_prompt")).to_be_visible()
@@ -95,6 +96,11 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     chosen = types.nth(1)
     name = chosen.locator(".name").inner_text()
     chosen.click()
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value(name)
+    # A row that is seen in part only is brought into sight by the focus, and taken all the same.
+    half = types.nth(3)
+    name = half.locator(".name").inner_text()
+    half.click()
     expect(dialog.get_by_label("Name", exact=True)).to_have_value(name)
     dialog.get_by_label("Name", exact=True).fill("of-a-type")
     expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
@@ -297,11 +303,58 @@ def case_commands_are_completed_and_carried_out(stage):
     after = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
     assert before != after and after in page.url
     stage.expect_refusals(400)
-    say(page, "/nonsense")
-    expect(page.locator(".toast.bad")).to_contain_text("unknown command")
+    say(page, "/stop now")
+    expect(page.locator(".toast.bad")).to_contain_text("takes no arguments")
+    expect(prompt(page)).to_have_value("/stop now")
     # What /think turned on goes with the messages.
     say(page, "/think on")
     expect(page.get_by_role("button", name="Thinking on")).to_be_visible()
+
+
+def case_what_begins_with_a_slash_is_a_command_a_skill_or_said_to_be_neither(stage):
+    stage.daemon.call("POST", "/api/skills/create", {"name": "tidy", "description": "Tidies a text.", "prompt_context": "Tidy it."})
+    page = stage.page
+    open_agent(stage)
+    prompt(page).fill("/t")
+    options = page.get_by_role("listbox", name="Commands").get_by_role("option")
+    expect(options).to_have_count(2)
+    expect(options.first).to_contain_text("/think")
+    expect(options.last).to_contain_text("/tidy[text]Tidies a text.skill")
+    # A skill is a message: its answer is streamed and stored.
+    prompt(page).press_sequentially("idy this here")
+    expect(options).to_have_count(0)
+    page.keyboard.press("Enter")
+    settled(page)
+    expect(turns(page).locator(".said")).to_contain_text("/tidy this here")
+    expect(turns(page).locator(".said")).not_to_contain_text("The user invokes")
+    assert "[The user invokes the skill" in last_text(stage.model.requests[-1]["messages"])
+    # Asked again, it is the same message.
+    turns(page).get_by_role("button", name="Ask again").click()
+    expect(page.get_by_role("group", name="Answers to this message")).to_contain_text("2 / 2")
+    expect(page.locator("article.turn.live")).to_have_count(0)
+    assert last_text(stage.model.requests[-1]["messages"]).count("[The user invokes") == 1
+    page.reload()
+    expect(turns(page)).to_have_count(2)
+    # What there is not is said while it is typed, and is not sent by mistake.
+    prompt(page).fill("/tool list files")
+    note = page.get_by_role("status").filter(has_text="There is no command or skill “/tool”.")
+    expect(note).to_be_visible()
+    access.check(page, "an unknown command")
+    stage.shoot("chat-unknown-command")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Send as a message")).to_be_focused()
+    expect(turns(page)).to_have_count(2)
+    page.keyboard.press("Enter")
+    settled(page, 3)
+    expect(turns(page).last).to_contain_text("echo: /tool list files")
+    expect(prompt(page)).to_be_focused()
+    expect(note).to_be_hidden()
+    # An agent that has other skills only does not have this one.
+    stage.daemon.call("POST", "/api/skills/create", {"name": "other", "description": "Another.", "prompt_context": "Do it."})
+    page.goto("about:blank")
+    open_agent(stage, "bob", 'skills = ["other"]\n')
+    prompt(page).fill("/ti")
+    expect(page.get_by_role("status").filter(has_text="There is no command or skill “/ti”.")).to_be_visible()
 
 
 def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
@@ -406,10 +459,10 @@ def case_a_message_is_edited_and_the_answer_is_a_branch(stage):
     expect(turns(page).last.locator(".md")).to_have_text("echo: waht is this?")
     # A command that is refused is given back.
     stage.expect_refusals(400, 404)
-    prompt(page).fill("/no-such-command now")
+    prompt(page).fill("/usage now")
     page.keyboard.press("Enter")
     expect(page.locator(".toast.bad")).to_be_visible()
-    expect(prompt(page)).to_have_value("/no-such-command now")
+    expect(prompt(page)).to_have_value("/usage now")
 
 
 def case_an_answer_is_asked_for_again_in_its_place(stage):

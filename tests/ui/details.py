@@ -47,7 +47,7 @@ def case_charts_keep_what_they_showed(stage):
 
 
 def case_rules_are_said_in_words(stage):
-    """A rule is said in words and in its own time zone, and the table takes the width of the window."""
+    """A rule is said in words with its time zone, its next run in that of the browser, and the table takes the width of the window."""
     agent = stage.daemon.agent("clock")
     rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 1-7 * SUN", "interval": "every 2h", "monthly": "30 6 1 * *"}
     for name, rule in rules.items():
@@ -57,7 +57,9 @@ def case_rules_are_said_in_words(stage):
     table = page.get_by_role("table", name="Schedules")
     row = lambda name: table.get_by_role("row").filter(has=page.get_by_role("button", name=re.compile(f"^{name}")))
     expect(row("weekdays")).to_contain_text("On weekdays at 08:00")
-    expect(row("weekdays")).to_contain_text(re.compile(r"08:00 (CET|CEST|GMT\+[12])"))
+    expect(row("weekdays")).to_contain_text("Europe/Berlin")
+    expect(row("weekdays")).to_contain_text(re.compile(r"0[67]:00 UTC"))
+    expect(row("interval")).not_to_contain_text("Europe/Berlin")
     expect(row("quarters")).to_contain_text("Every 15 minutes")
     expect(row("daily")).to_contain_text("Every day at 00:00")
     expect(row("interval")).to_contain_text("Every 2 hours")
@@ -96,17 +98,19 @@ def case_few_requests_are_made(stage):
 def case_security_says_what_it_is(stage):
     page = stage.open("#/money/security")
     systems = page.get_by_role("list", name="Security systems", exact=True)
-    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking").get_by_role("link", name="Change security.taint")).to_have_attribute("href", "#/settings/config?q=security.taint")
-    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking")).to_contain_text("Records tainted calls; does not block them.")
+    taint = systems.get_by_role("listitem").filter(has_text="Taint tracking")
+    expect(taint).to_contain_text("Records tainted calls; does not block them.")
+    taint.get_by_text("How to turn it on fully").click()
+    expect(taint.get_by_role("link", name="Show security.taint")).to_have_attribute("href", "#/settings/config?q=security.taint")
     for name in ["Rate limit", "Node authentication", "Signed manifests", "Memory wiping"]:
         expect(systems.get_by_role("heading", name=name, exact=True)).to_be_visible()
     expect(systems).not_to_contain_text("not in this build")
     expect(systems).not_to_contain_text("[Security]")
     off = systems.get_by_role("listitem").filter(has=page.locator(".badge.warn"))
     for n in range(off.count()):
-        expect(off.nth(n).get_by_role("link", name=re.compile("^(Open the configuration|Change)"))).to_be_visible()
+        expect(off.nth(n).get_by_text("How to turn it on").or_(off.nth(n).get_by_role("link", name=re.compile("^(Open the configuration|Show)"))).first).to_be_visible()
     access.check(page, "the security systems")
-    systems.get_by_role("link", name="Change security.taint").click()
+    taint.get_by_role("link", name="Show security.taint").click()
     expect(page.locator('.config-line[data-key="security.taint"]')).to_be_visible()
     expect(page.locator('.config-line[data-key="log_level"]')).to_be_hidden()
 

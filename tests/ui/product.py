@@ -199,6 +199,7 @@ def case_a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own(stage):
     expect(found).to_have_count(1)
     found.click()
     expect(dialog.get_by_label("Name", exact=True)).to_have_value("zebra-copy")
+    dialog.get_by_role("button", name="TOML").click()
     expect(dialog.get_by_label("Manifest", exact=True)).to_have_value(re.compile('name = "zebra-copy"'))
     access.check(page, "an agent that is copied")
     expect(dialog.get_by_role("status")).to_contain_text("Valid.")

@@ -60,3 +60,12 @@ export function whenIn(text, zone) {
     return date.toLocaleString(undefined, shape);
   }
 }
+
+/** The time zone of the browser. */
+export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+/** A moment in the time zone of the browser, with the zone's name. */
+export const whenHere = (text) => whenIn(text, HERE);
+
+/** Does a rule count in a time zone? Intervals and moments do not. */
+export const hasZone = (rule) => !/^(every|in|at)\s/i.test(rule.trim());

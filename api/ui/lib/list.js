@@ -172,7 +172,10 @@ export class VirtualList {
   onFocus() {
     if (!this.open || this.items.length === 0) return;
     const at = this.items.findIndex((item) => this.keyOf(item) === this.selected);
-    this.move(this.active >= 0 ? this.active : Math.max(0, at));
+    const to = this.active >= 0 ? this.active : Math.max(0, at);
+    // A row that moved while it is pressed would not be clicked.
+    if (this.box.matches(":focus-visible")) this.move(to);
+    else this.active = to;
   }
 
   onKey(event) {

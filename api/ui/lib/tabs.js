@@ -81,8 +81,14 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
       const module = await tab.load();
       if (open !== part) return;
       const place = h("div", { class: `tab-${tab.name}` });
-      fill(panel, place);
+      const wait = skeleton(5);
+      fill(panel, wait, place);
+      // Some parts read first, and build then.
+      const filled = new MutationObserver(() => wait.remove());
+      filled.observe(place, { childList: true });
+      ending.signal.addEventListener("abort", () => filled.disconnect());
       const end = await module.mount(place, part);
+      wait.remove();
       if (open === part) unmount = end ?? null;
       else end?.();
     } catch (error) {

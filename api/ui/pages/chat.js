@@ -10,7 +10,6 @@ import { actionsOf } from "./chat/actions.js";
 import { Approvals } from "./chat/approve.js";
 import { branchAt, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
-import { createAgent } from "./chat/create.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
@@ -366,6 +365,7 @@ class Chat {
 
   async newAgent() {
     this.side.close();
+    const { createAgent } = await import("./chat/create.js");
     const made = await createAgent(this.ctx.api);
     if (!made) return;
     this.side.search.clear();

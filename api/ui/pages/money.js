@@ -7,9 +7,9 @@ export const title = "Money & trust";
 
 export const TABS = [
   { name: "spending", label: "Spending", text: "Model cost and budgets.", load: () => import("./money/spending.js") },
-  { name: "approvals", label: "Approvals", text: "Pending approvals.", load: () => import("./money/approvals.js") },
+  { name: "approvals", label: "Approvals", text: "Tool calls that wait for your decision.", load: () => import("./money/approvals.js") },
   { name: "audit", label: "Audit", text: "Tamper-evident log of every action.", load: () => import("./money/audit.js") },
-  { name: "security", label: "Security", text: "Security features and their status.", load: () => import("./money/security.js") },
+  { name: "security", label: "Security", text: "Which protections are on, and what changes them.", load: () => import("./money/security.js") },
 ];
 
 export async function mount(root, ctx) {

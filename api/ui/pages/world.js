@@ -7,7 +7,7 @@ export const title = "World";
 
 const ABSENT = "This daemon does not support this page. Update the daemon and reload.";
 export const TABS = [
-  { name: "live", label: "Live", text: "Live activity.", absent: ABSENT, load: () => import("./world/live.js") },
+  { name: "live", label: "Live", text: "What the daemon does now.", absent: ABSENT, load: () => import("./world/live.js") },
   { name: "events", label: "Events", text: "Events as they are stored.", absent: ABSENT, load: () => import("./world/events.js") },
   { name: "query", label: "Query", text: "Query agents, turns, schedules and everything else.", absent: ABSENT, load: () => import("./world/query.js") },
   { name: "snapshots", label: "Snapshots", text: "Save the world and restore it later.", absent: ABSENT, load: () => import("./world/snapshots.js") },

@@ -4,8 +4,8 @@ import { get, send, withQuery } from "../../lib/api.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
-import { can, seesAll } from "../../lib/me.js";
-import { inLanes } from "../../lib/poll.js";
+import { can } from "../../lib/me.js";
+import { readOffers } from "../../lib/offers.js";
 import { SettingsForm } from "./form.js";
 import { SettingsText } from "./text.js";
 import { bodyOf, changesOf, LABELS, valuesOf } from "./values.js";
@@ -15,7 +15,7 @@ export async function mount(root, ctx) {
   const path = `/api/agents/${encodeURIComponent(ctx.agent.id)}`;
   let base = null;
   let isSaving = false;
-  const offers = await offered();
+  const offers = await readOffers(["tools", "models", "skills", "servers"], { signal });
   const check = (toml) => ctx.api.call("POST", "/api/agents/check", { manifest_toml: toml });
   const form = new SettingsForm({ agent: () => ctx.agent, offers, onchange: () => show() });
   const text = new SettingsText({ check, onchange: () => show() });
@@ -35,21 +35,6 @@ export async function mount(root, ctx) {
   const frame = h("form", { class: "stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store().catch(showError); } }, place, bar);
   fill(root, frame);
   fill(ctx.actions, switches);
-
-  /** Names that fields offer; a list that this key may not see offers nothing. */
-  async function offered() {
-    const found = { tools: [], skills: [], servers: [], models: [] };
-    const wanted = [["tools", "/api/tools", ({ tools }) => tools], ["models", "/api/models", ({ models }) => models]];
-    if (seesAll()) wanted.push(["skills", "/api/skills", ({ skills }) => skills.map(({ name }) => name)], ["servers", "/api/mcp/servers", ({ configured }) => configured]);
-    await inLanes(wanted, wanted.length, async ([name, from, read]) => {
-      try {
-        found[name] = read(await get(from, { signal }));
-      } catch (error) {
-        if (![403, 404, 501].includes(error.status)) throw error;
-      }
-    });
-    return found;
-  }
 
   /** Reads the settings anew, and shows them. */
   async function load() {

@@ -17,6 +17,8 @@ const TRACES = 200;
 const MESSAGES = 200;
 /** How often an open run is looked at, in milliseconds. */
 const OPEN_MS = 1500;
+/** Milliseconds of waiting that get a line of their own. */
+const WAIT_MS = 50;
 
 /** Finds the trace of a turn; null where it is not kept, or has not ended. */
 async function traceOf(agentId, turnId, sessionId, signal) {
@@ -180,19 +182,28 @@ export class Trace {
       return { from: from.toFixed(2), part: Math.min(100 - from, Math.max(0.6, (ms / whole) * 100)).toFixed(2) };
     };
     const prompt = { name: "Prompt", icon: "user", style: "prompt", time: "", from: 0, part: 0, detail: () => this.promptDetail(trace) };
+    // The search is a part of the first model call.
+    const first = calls.find(({ step }) => step.kind === "model");
     const memory = trace.memory_search_ms === null || trace.memory_search_ms === undefined ? [] : [{
-      name: "Memory search", icon: "database", style: "memory", time: duration(trace.memory_search_ms), ...place(began, trace.memory_search_ms), detail: () => memoryDetail(trace),
+      name: "Memory search", icon: "database", style: "memory", time: duration(trace.memory_search_ms), ...place(first ? new Date(first.step.started_at).getTime() : began, trace.memory_search_ms), detail: () => memoryDetail(trace),
     }];
-    const made = calls.map((call) => {
+    let before = { end: began, step: null };
+    const made = calls.flatMap((call) => {
       const { step } = call;
       const isModel = step.kind === "model";
-      return {
+      const start = new Date(step.started_at).getTime();
+      const wait = isModel ? start - before.end : 0;
+      const after = before.step;
+      before = { end: Math.max(before.end, start + step.duration_ms), step };
+      const own = {
         name: step.name, icon: isModel ? "world" : "tool", style: `${step.kind} ${step.status === "ok" ? "" : "failed"}`, time: duration(step.duration_ms),
-        ...place(new Date(step.started_at).getTime(), step.duration_ms), detail: () => (isModel ? modelDetail(call) : toolDetail(call)),
+        ...place(start, step.duration_ms), detail: () => (isModel ? modelDetail(call) : toolDetail(call)),
       };
+      const rows = call === first ? [...memory, own] : [own];
+      return wait < WAIT_MS ? rows : [{ name: "Waiting", icon: "pause", style: "wait", time: duration(wait), ...place(start - wait, wait), detail: () => waitDetail(wait, after) }, ...rows];
     });
     this.messages = calls;
-    return [prompt, ...memory, ...made];
+    return [prompt, ...(first ? [] : memory), ...made];
   }
 
   /** What the model was asked: the instructions, as they are now, and the message. */
@@ -227,6 +238,14 @@ export class Trace {
 }
 
 const facts = (rows) => h("dl", { class: "pairs" }, rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+
+/** Why a model call did not go out at once; `after` is the step before it, or null. */
+function waitDetail(ms, after) {
+  const why = after === null ? "Before its first model call, a turn waits for earlier messages of the session, for a free slot of the provider, and for its budget."
+    : after.kind === "model" && after.status !== "ok" ? "The model call before failed. The daemon paused, then called again."
+      : "Before a further model call, a turn waits for a free slot of the provider, and for its budget.";
+  return [h("h2", {}, "Waiting"), facts([["Time", duration(ms)]]), h("p", {}, why), h("p", { class: "hint" }, "queue.concurrency.provider_calls sets how many calls a provider gets at once.")];
+}
 
 function modelDetail({ step, message }) {
   return [

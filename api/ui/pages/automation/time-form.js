@@ -3,31 +3,30 @@
 import { call, Failure, get, withQuery } from "../../lib/api.js";
 import { agentField, nameOf } from "../../lib/agents.js";
 import { choice, offered, textBox, textInput, toggle } from "../../lib/controls.js";
-import { ruleText, whenIn } from "../../lib/cron.js";
+import { HERE, ruleText, whenHere, whenIn } from "../../lib/cron.js";
 import { ask } from "../../lib/dialogs.js";
 import { debounce, field, fill, h } from "../../lib/dom.js";
 import { ago } from "../../lib/format.js";
 import { ruleField } from "./rule-field.js";
 import { KINDS } from "./times.js";
 
-/** The time zone of the browser. */
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-
-/** Asks for a new one, or for changes of `item`; gives the record, or null when it was left. */
-export async function editTime(item) {
+/** Asks for a new one, which begins as `draft`, or for changes of `item`; gives the record, or null when it was left. */
+export async function editTime(item, draft = null) {
+  const from = item ?? draft;
   const agent = agentField("Agent", { id: item?.agent_id ?? null });
-  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
-  const rule = ruleField(item?.rule, () => preview());
+  const name = field("Name", textInput(from?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
+  const rule = ruleField(from?.rule, () => preview());
   const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }));
   zone.append(offered(zone.control, [...new Set(["UTC", HERE, ...(Intl.supportedValuesOf?.("timeZone") ?? [])])]));
-  const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
-  const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"));
-  const overlap = field("If still running", choice([["queue", "Queue"], ["skip", "Skip"], ["parallel", "Run in parallel"]], item?.overlap_policy ?? "queue"));
-  const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
+  const prompt = field("Prompt", textBox(from?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
+  const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"), { hint: "For runs that were due while the daemon was off." });
+  const overlap = field("If still running", choice([["queue", "Queue"], ["skip", "Skip"], ["parallel", "Run in parallel"]], item?.overlap_policy ?? "queue"), { hint: "When a run is due before the last one has ended." });
+  const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""), { hint: "The conversation that gets the prompt." });
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const next = h("div", { class: "preview", role: "status", "aria-live": "polite" });
 
   let round = 0;
+  const shown = () => (rule.hasZone() && zone.control.value.trim()) || HERE;
   const preview = debounce(async () => {
     const mine = (round += 1);
     const cron = rule.read();
@@ -38,7 +37,7 @@ export async function editTime(item) {
     try {
       const { next_runs: runs } = await get(withQuery("/api/schedules/preview", { cron, timezone: zone.control.value.trim(), count: 5 }));
       if (mine !== round) return undefined;
-      return fill(next, h("strong", {}, [ruleText(cron), "Next runs"].filter(Boolean).join(". ")), h("ol", {}, runs.map((at) => h("li", {}, whenIn(at, zone.control.value.trim()), h("span", { class: "faint" }, ` ${ago(at)}`)))));
+      return fill(next, h("strong", {}, [ruleText(cron), "Next runs"].filter(Boolean).join(". ")), h("ol", {}, runs.map((at) => h("li", {}, whenIn(at, shown()), h("span", { class: "faint" }, `${shown() === HERE ? "" : `, ${whenHere(at)} in your time zone`}, ${ago(at)}`)))));
     } catch (error) {
       if (mine !== round || !(error instanceof Failure)) return undefined;
       fill(next);
@@ -53,7 +52,7 @@ export async function editTime(item) {
   return ask({
     title: item ? "Edit schedule" : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
     body: [
-      h("div", { class: "form-row" }, agent, name), rule, zone, next, prompt,
+      h("div", { class: "form-row" }, agent, name), prompt, rule, zone, next,
       h("div", { class: "form-row three" }, missed, overlap, session), enabled,
     ],
     submit: async () => {

@@ -3,7 +3,7 @@
 import { call, page } from "../../lib/api.js";
 import { agentLink, learn, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
-import { ruleText, whenIn } from "../../lib/cron.js";
+import { HERE, hasZone, ruleText, whenHere } from "../../lib/cron.js";
 import { emptyState, fill, h, hidden } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
@@ -11,6 +11,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { Axis } from "./axis.js";
 import { editDeliveries } from "./deliveries.js";
+import { examples, SCHEDULES } from "./examples.js";
 import { editTime } from "./time-form.js";
 
 /** Rows read at a time, of each kind. */
@@ -57,8 +58,8 @@ export async function mount(root, ctx) {
     label: "Schedules", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
     empty: "No matching schedules.",
     columns: [
-      { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
-      { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: ruleCell },
+      { label: "Name", width: "minmax(0, 1.7fr)", sort: (item) => item.label, cell: nameCell },
+      { label: "Repeats", width: "minmax(0, 1.7fr)", side: true, cell: ruleCell },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => agentLink(item.agent_id) },
       { label: "Next run", width: "minmax(0, 1.2fr)", side: true, sort: (item) => item.next_run ?? "~", cell: nextCell },
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
@@ -76,12 +77,13 @@ export async function mount(root, ctx) {
         axis.setRange(hours);
       },
     }, label)));
-  const line = h("section", { class: "card axis-card", "aria-label": "Timeline" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Next runs"), ranges), axis.node);
+  const line = h("section", { class: "card axis-card", "aria-label": "Timeline" }, h("div", { class: "bar-row" }, h("div", { class: "grow" }, h("h2", {}, "Next runs"), h("p", { class: "hint" }, `Times are in your time zone, ${HERE}.`)), ranges), axis.node);
   const list = h("div", { class: "stack" }, line, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
   const nothing = emptyState({
     icon: icon("calendar", 28), title: "No schedules yet", text: "A schedule sends a prompt to an agent: every morning, every ten minutes, or once.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule")],
   });
+  nothing.append(examples(SCHEDULES, (draft) => edit(null, draft)));
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule"));
 
   async function read() {
@@ -127,15 +129,16 @@ export async function mount(root, ctx) {
     const isFailed = ["failed", "refused", "over_budget"].includes(item.last_result?.status);
     return h("span", { class: "two" },
       h("strong", { class: "cut" }, isFailed ? h("span", { class: "narrow-only" }, h("i", { class: "bad-dot" }), hidden("Last run failed: ")) : null, item.label),
-      h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · ${ruleText(item.rule) ?? item.rule} · ${agent}`), h("span", { class: "wide-only" }, item.name ? item.prompt.slice(0, LABEL_MAX) : "")));
+      h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, [nextText(item), lastText(item), ruleText(item.rule) ?? item.rule, agent].filter(Boolean).join(" · ")), h("span", { class: "wide-only" }, item.name ? item.prompt.slice(0, LABEL_MAX) : "")));
   }
 
   /** The rule in words, and as it is written. */
   function ruleCell(item) {
     const words = ruleText(item.rule);
-    const zone = item.timezone ?? "UTC";
-    return h("span", { class: "two", title: `${item.rule} (${zone})` }, words ? h("span", { class: "cut" }, words) : h("code", { class: "cut" }, item.rule),
-      h("small", { class: "faint cut" }, words ? [h("code", {}, item.rule), ` · ${zone}`] : zone));
+    // An interval counts in no zone.
+    const zone = hasZone(item.rule) ? item.timezone ?? "UTC" : "";
+    return h("span", { class: "two", title: [words, item.rule, zone].filter(Boolean).join(" · ") }, words ? h("span", { class: "cut" }, words) : h("code", { class: "cut" }, item.rule),
+      h("small", { class: "faint cut" }, words ? [h("code", {}, item.rule), zone ? ` · ${zone}` : ""] : zone));
   }
 
   function nextText(item) {
@@ -145,7 +148,12 @@ export async function mount(root, ctx) {
 
   function nextCell(item) {
     if (!item.enabled || !item.next_run) return h("span", { class: "faint" }, nextText(item));
-    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, nextText(item)), h("small", { class: "faint cut" }, whenIn(item.next_run, item.timezone)));
+    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, nextText(item)), h("small", { class: "faint cut" }, whenHere(item.next_run)));
+  }
+
+  function lastText(item) {
+    if (item.open_runs > 0) return "running";
+    return item.last_result ? `last ${item.last_result.status.replaceAll("_", " ")}` : "";
   }
 
   function lastCell(item) {
@@ -180,7 +188,7 @@ export async function mount(root, ctx) {
       h("button", { type: "button", class: "small only-icon", "aria-label": `Run ${label} now`, title: "Run now", onclick: () => runNow(item).catch(showError) }, icon("play", 16)),
       menuButton({ label: `More for ${label}`, class: "quiet small only-icon", items: () => [
         { label: "Edit", icon: "edit", run: () => edit(item) },
-        { label: "Outcomes", icon: "world", run: () => outcomes(item) },
+        { label: "Last result and outcomes", icon: "world", run: () => outcomes(item) },
         { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(addressOf(item), item.label) },
         { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
       ] }));
@@ -188,12 +196,12 @@ export async function mount(root, ctx) {
 
   async function runNow(item) {
     await call("POST", addressOf(item, "/run"));
-    toast(`Started for ${nameOf(item.agent_id)}`);
+    toast(`Started for ${nameOf(item.agent_id)}`, { action: { label: "Show the runs", run: () => ctx.go(["agent", item.agent_id, "runs"]) } });
     await again();
   }
 
-  async function edit(item) {
-    const made = await editTime(item);
+  async function edit(item, draft = null) {
+    const made = await editTime(item, draft);
     if (!made) return;
     if (made.agent_name) learn(made.agent_id, made.agent_name);
     toast(item ? "Saved" : "Created");

@@ -26,31 +26,32 @@ const WORDS = new Map(KINDS);
 /** Kinds that take no name of an agent. */
 const NAMELESS = new Set(["all", "lifecycle", "system", "custom", "content_match", "task_posted"]);
 
-/** A pattern in words: `{"turn_failed": {"name_pattern": "web-*"}}` is "A turn failed, of web-*". */
+/** A pattern in words: `{"turn_failed": {"name_pattern": "web-*"}}` is "Turn failed, agent web-*". */
 export function patternText(pattern) {
   if (typeof pattern === "string") return WORDS.get(pattern) ?? pattern;
   const [kind, values] = Object.entries(pattern ?? {})[0] ?? ["?", {}];
   const words = WORDS.get(kind) ?? kind;
   if (values?.event_type) return `Event ${values.event_type}`;
   if (values?.substring) return `Text with “${values.substring}”`;
-  if (values?.name_pattern) return `${words}, of ${values.name_pattern}`;
-  if (values?.assignee_match) return `${words}, for ${values.assignee_match}`;
+  if (values?.name_pattern) return `${words}, agent ${values.name_pattern}`;
+  if (values?.assignee_match) return `${words}, ${{ self: "for this agent", unassigned: "for no agent" }[values.assignee_match] ?? `for ${values.assignee_match}`}`;
   return words;
 }
 
-/** Asks for a new trigger, or for changes of `item`; null when it was left. */
-export function editTrigger(item) {
-  const [known, values] = typeof item?.pattern === "string" ? [item.pattern, {}] : (Object.entries(item?.pattern ?? {})[0] ?? ["turn_failed", {}]);
-  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger and receives the prompt." });
-  const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true });
+/** Asks for a new trigger, which begins as `draft`, or for changes of `item`; null when it was left. */
+export function editTrigger(item, draft = null) {
+  const from = item ?? draft;
+  const [known, values] = typeof from?.pattern === "string" ? [from.pattern, {}] : (Object.entries(from?.pattern ?? {})[0] ?? ["turn_failed", {}]);
+  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
+  const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true, hint: "Optional. It receives the prompt instead." });
   const kind = field("When", choice(KINDS, known));
   const name = field("Only agents named", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));
   const assignee = field("Only for", choice([["", "Any agent"], ["self", "This agent"], ["unassigned", "Unassigned tasks"]], values?.assignee_match ?? ""));
   const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
   const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
-  const prompt = field("Prompt", textBox(item?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
-  const fires = field("Max fires", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "Total number of fires." });
-  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds." });
+  const prompt = field("Prompt", textBox(from?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
+  const fires = field("Fires at most", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "The trigger stops after so many." });
+  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds between two fires, at least." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const arrange = () => {
@@ -97,9 +98,9 @@ export function editTrigger(item) {
   });
 }
 
-/** Asks for a custom event and publishes it. */
-export function publishEvent() {
-  const type = field("Event type", textInput("", { spellcheck: "false", placeholder: "report.ready" }), { hint: "Lower case letters, digits, dots, dashes." });
+/** Asks for a custom event, of the type `known` where it is given, and publishes it. */
+export function publishEvent(known = "") {
+  const type = field("Event type", textInput(known, { spellcheck: "false", placeholder: "report.ready" }), { hint: "Lower case letters, digits, dots, dashes." });
   const payload = field("Payload", textBox("{}", 5, { class: "code", spellcheck: "false" }), { hint: "Any JSON." });
   const agent = agentField("About", { optional: true });
   return ask({

@@ -4,13 +4,15 @@ import { call, get, page } from "../../lib/api.js";
 import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
-import { ago, count, number, when } from "../../lib/format.js";
+import { ago, count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
 import { editDeliveries } from "./deliveries.js";
-import { editTrigger, patternText } from "./trigger-form.js";
+import { examples, TRIGGERS } from "./examples.js";
+import { editTrigger, patternText, publishEvent } from "./trigger-form.js";
 
 const PAGE = 500;
 const EVERY_MS = 5000;
@@ -33,10 +35,11 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No matching triggers.",
     columns: [
-      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${firedText(item)} · ${nameOf(item.target_agent_id ?? item.agent_id)} · `), item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
+      { label: "When", width: "minmax(0, 1.9fr)", sort: (item) => patternText(item.pattern), cell: whenCell },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, agentLink(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
-      { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
-      { label: "Fired", width: "110px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
+      { label: "Prompt", width: "minmax(0, 1.7fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
+      { label: "Last match", width: "minmax(0, 1.1fr)", side: true, sort: (item) => item.last?.last_matched_at ?? "", cell: lastCell },
+      { label: "Fired", width: "96px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
       { label: "Actions", width: "60px", slim: "48px", end: true, cell: actionsCell },
     ],
@@ -46,6 +49,7 @@ export async function mount(root, ctx) {
     icon: icon("branch", 28), title: "No triggers yet", text: "A trigger sends a prompt to an agent when something happens: a turn failed, a task was created, or an event of your own.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
   });
+  nothing.append(examples(TRIGGERS, (draft) => edit(null, draft)));
   fill(ctx.actions,
     seesAll() ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
     h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));
@@ -59,13 +63,34 @@ export async function mount(root, ctx) {
       next = some.next;
       if (!next) break;
     }
+    const last = await lastOf();
     const before = new Map(items.map((item) => [item.id, item]));
-    items = found.map((item) => {
+    items = found.map((one) => {
+      const item = { ...one, last: last.get(one.id) ?? null };
       const old = before.get(item.id);
       return old && JSON.stringify(old) === JSON.stringify(item) ? old : item;
     });
     learnAll(items.flatMap((item) => [item.agent_id, item.target_agent_id]), () => table.redraw(), { signal });
     show();
+  }
+
+  /** What the last match of each trigger led to, of those that matched last. */
+  async function lastOf() {
+    if (!seesAll()) return new Map();
+    const rows = await queryRows(`triggers where matched > 0 select id, last_outcome, last_matched_at order by last_matched_at desc limit ${PAGE}`, { signal });
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  function whenCell(item) {
+    const limit = item.cooldown_secs ? `at most every ${duration(item.cooldown_secs * 1000)}` : "";
+    const last = item.last ? `last ${item.last.last_outcome.replaceAll("_", " ")} ${ago(item.last.last_matched_at)}` : firedText(item);
+    return h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)),
+      h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, [last, nameOf(item.target_agent_id ?? item.agent_id), limit].filter(Boolean).join(" · ")), h("span", { class: "wide-only" }, limit)));
+  }
+
+  function lastCell({ last, fire_count: fired }) {
+    if (!last) return h("span", { class: "faint" }, fired > 0 || !seesAll() ? "" : "Never matched");
+    return h("span", { class: "two", title: when(last.last_matched_at) }, h("span", {}, badge(last.last_outcome)), h("small", { class: "faint cut" }, ago(last.last_matched_at)));
   }
 
   function show() {
@@ -102,13 +127,14 @@ export async function mount(root, ctx) {
     return menuButton({ label: `More for ${patternText(item.pattern)}`, class: "quiet small only-icon", items: () => [
       { label: "Edit", icon: "edit", run: () => edit(item) },
       { label: "Matches and fires", icon: "world", run: () => fires(item) },
+      ...(item.pattern?.custom ? [{ label: "Publish its event now", icon: "send", all: true, run: () => publish(item.pattern.custom.event_type) }] : []),
       { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(`/api/triggers/${item.id}`, patternText(item.pattern)) },
       { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
     ] });
   }
 
-  async function edit(item) {
-    if (!(await editTrigger(item))) return;
+  async function edit(item, draft = null) {
+    if (!(await editTrigger(item, draft))) return;
     toast(item ? "Saved" : "Created");
     await again();
   }
@@ -141,9 +167,8 @@ export async function mount(root, ctx) {
     }
   }
 
-  async function publish() {
-    const { publishEvent } = await import("./trigger-form.js");
-    if (await publishEvent()) {
+  async function publish(type = "") {
+    if (await publishEvent(type)) {
       toast("Published");
       await again();
     }

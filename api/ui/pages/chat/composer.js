@@ -7,6 +7,7 @@ import { icon } from "../../lib/icons.js";
 import { can, seesAll } from "../../lib/me.js";
 import { mayBranch } from "./branch.js";
 import { ContextMark } from "./context.js";
+import { Slash } from "./slash.js";
 import { Microphone } from "./voice.js";
 
 /** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
@@ -19,9 +20,6 @@ export class Composer {
     this.files = [];
     /** The turn whose message is in the box to be sent in other words, or null. */
     this.edited = null;
-    this.commands = [];
-    this.matches = [];
-    this.active = 0;
     this.input = h("textarea", {
       id: "prompt", rows: "1", "aria-label": "Message", placeholder: "Select an agent first", disabled: true, autocomplete: "off",
       role: "combobox", "aria-expanded": "false", "aria-haspopup": "listbox", "aria-autocomplete": "list", "aria-controls": "commands", "aria-describedby": "keys-hint",
@@ -38,17 +36,17 @@ export class Composer {
     this.model = h("button", { class: "quiet small model-button", type: "button", hidden: true, title: "Change the model of the agent", onclick: () => chat.pickModel().catch(showError) });
     this.editNote = h("p", { class: "edit-note", role: "status", hidden: true });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
-    this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
+    this.slash = new Slash({ input: this.input, agentOf: () => chat.agent, take: (text) => this.set(text), say: () => this.submit({ isMessage: true }) });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
-      this.menu,
-      h("div", { class: "box" }, this.editNote, this.chips, this.input,
+      this.slash.menu,
+      h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input,
         h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }
 
-  async load() {
-    this.commands = (await this.chat.ctx.api.get("/api/commands")).commands;
+  load() {
+    return this.slash.load();
   }
 
   /** The agent, its session or what runs changed. */
@@ -121,14 +119,25 @@ export class Composer {
       this.input.style.setProperty("height", "auto");
       this.input.style.setProperty("height", `${this.input.scrollHeight}px`);
     }
-    this.complete();
+    this.slash.complete(this.isPlain());
     this.refresh();
   }
 
-  submit() {
+  /** Files and edited messages go with a message only. */
+  isPlain() {
+    return this.files.length > 0 || this.edited !== null;
+  }
+
+  /** Sends what is in the box. What begins with a slash is a command, a skill or a mistake, unless it shall be a message. */
+  submit({ isMessage = false } = {}) {
     const text = this.input.value.trim();
     if (this.send.disabled) return;
-    if (text.startsWith("/") && this.files.length === 0 && this.edited === null) {
+    const isPlain = isMessage || this.isPlain();
+    if (!isPlain && this.slash.isUnknown(text)) {
+      this.slash.refuse();
+      return;
+    }
+    if (!isPlain && this.slash.isCommand(text)) {
       this.set("");
       this.chat.command(text).catch((error) => {
         // What was refused is not lost.
@@ -159,27 +168,7 @@ export class Composer {
   }
 
   onKey(event) {
-    if (!this.menu.hidden) {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step) {
-        event.preventDefault();
-        this.active = (this.active + step + this.matches.length) % this.matches.length;
-        this.drawMenu();
-        return;
-      }
-      const isWhole = this.matches[this.active]?.command === this.input.value.trim();
-      if (event.key === "Tab" || (event.key === "Enter" && !isWhole)) {
-        event.preventDefault();
-        this.take(this.matches[this.active]);
-        return;
-      }
-      if (event.key === "Escape") {
-        event.preventDefault();
-        event.stopPropagation();
-        this.hideMenu();
-        return;
-      }
-    }
+    if (this.slash.onKey(event)) return;
     // While an input method composes, Enter takes its suggestion.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -195,40 +184,6 @@ export class Composer {
         this.set(last);
       }
     }
-  }
-
-  // --- Commands ------------------------------------------------------------------------------------------------------
-
-  complete() {
-    const typed = /^\/(\S*)$/.exec(this.input.value);
-    this.matches = typed ? this.commands.filter(({ name }) => name.startsWith(typed[1].toLowerCase())) : [];
-    this.active = 0;
-    this.drawMenu();
-  }
-
-  drawMenu() {
-    this.menu.hidden = this.matches.length === 0;
-    this.input.setAttribute("aria-expanded", String(!this.menu.hidden));
-    fill(this.menu, this.matches.map((command, at) => h("li", {
-      id: `command-${command.name}`, role: "option", "aria-selected": String(at === this.active),
-      onpointerdown: (event) => { event.preventDefault(); this.take(command); },
-    }, h("b", {}, command.command), command.argument ? h("span", { class: "mono faint" }, command.argument) : null, h("span", { class: "cut grow dim" }, command.description))));
-    if (this.menu.hidden) this.input.removeAttribute("aria-activedescendant");
-    else {
-      this.input.setAttribute("aria-activedescendant", `command-${this.matches[this.active].name}`);
-      this.menu.children[this.active].scrollIntoView({ block: "nearest" });
-    }
-  }
-
-  take(command) {
-    this.set(command.argument ? `${command.command} ` : command.command);
-    this.hideMenu();
-    this.focus();
-  }
-
-  hideMenu() {
-    this.matches = [];
-    this.drawMenu();
   }
 
   // --- Attachments ---------------------------------------------------------------------------------------------------
@@ -279,6 +234,7 @@ export class Composer {
   }
 
   drawFiles() {
+    this.slash.complete(this.isPlain());
     this.chips.hidden = this.files.length === 0;
     fill(this.chips, this.files.map((entry) => {
       const name = entry.answer?.filename ?? (entry.file.name || "pasted");

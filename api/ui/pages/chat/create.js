@@ -1,11 +1,14 @@
-// A new agent: from an agent type, or from a manifest that is checked while it is written.
+// A new agent: from an agent type or another agent, as a form or as its manifest, which is checked while it is written.
 
-import { withQuery } from "../../lib/api.js";
-import { debounce, field, fill, h } from "../../lib/dom.js";
-import { ask, faultText } from "../../lib/dialogs.js";
+import { Failure, withQuery } from "../../lib/api.js";
+import { debounce, field, fill, h, useStyles } from "../../lib/dom.js";
+import { ask, faultText, showError } from "../../lib/dialogs.js";
 import { modelText } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
+import { readOffers } from "../../lib/offers.js";
+import { AgentForm } from "./agent-form.js";
+import { textAt, withValue } from "./agent-toml.js";
 
 const CHECK_PAUSE_MS = 300;
 const SEARCH_PAUSE_MS = 150;
@@ -15,6 +18,9 @@ const PAGE_AGENTS = 100;
 /** Names that are tried. */
 const TRIES = 50;
 
+/** A phone, as styles/create.css has it. */
+const NARROW = matchMedia("(max-width: 720px)");
+
 /** What a new manifest begins with. */
 const MANIFEST = `name = "my-agent"
 description = "A friendly helper"
@@ -22,32 +28,27 @@ system_prompt = """
 You are a helpful assistant. Answer briefly and say so when you do not know.
 """
 
-# Without a model, the daemon's default answers.
-# [model]
-# provider = "builtin"
-
 [capabilities]
 tools = ["*"]
 `;
 
 /** Asks for a new agent, beginning with `toml` where it is given; gives `{ agent_id, name }`, or null when it was given up. */
 export async function createAgent(api, { toml = null, name = null } = {}) {
-  const editor = new Editor(api);
-  if (toml !== null) editor.set(toml, name);
+  const [offers] = await Promise.all([readOffers(["tools", "skills", "servers", "profiles"]), useStyles(new URL("../../styles/parts.css", import.meta.url)), useStyles(new URL("../../styles/create.css", import.meta.url))]);
+  const editor = new Editor(api, offers);
+  if (toml === null) editor.set(MANIFEST);
+  else {
+    editor.show("toml");
+    editor.set(toml, name);
+  }
   const picker = new Picker(api, (toml, name) => editor.set(toml, name));
-  const made = await ask({
+  return ask({
     title: "New agent",
     wide: true,
     action: "Create agent",
-    body: [
-      h("div", { class: "create" },
-        picker.node,
-        h("div", { class: "create-editor" }, editor.nameField, editor.manifestField, editor.verdict)),
-    ],
-    fields: { manifest_toml: editor.manifestField },
-    submit: () => api.call("POST", "/api/agents", { manifest_toml: editor.text() }),
+    body: [h("div", { class: "create" }, picker.node, editor.node)],
+    submit: () => editor.store(),
   });
-  return made;
 }
 
 /** `base`, or the first of `base-2`, `base-3` and so on that no agent has. */
@@ -88,8 +89,10 @@ class Picker {
     const lists = [this.types, this.agents];
     const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search templates and agents", autocomplete: "off", spellcheck: "false", "aria-controls": lists.map(({ id }) => id).join(" ") });
     search.addEventListener("input", debounce(() => lists.forEach((list) => list.reload(search.value.trim())), SEARCH_PAUSE_MS));
-    this.node = h("div", { class: "create-types" }, h("div", { class: "search" }, icon("search", 16), search),
-      h("h3", {}, "Templates"), h("div", { class: "type-list" }, this.types.node), h("h3", {}, "Copy an agent"), h("div", { class: "type-list" }, this.agents.node));
+    // On a phone the lists would stand between the title and the form.
+    this.node = h("details", { class: "create-start", open: !NARROW.matches }, h("summary", {}, icon("chevron", 14), "Start from a template or another agent"),
+      h("div", { class: "create-types" }, h("div", { class: "search" }, icon("search", 16), search),
+        h("h3", {}, "Templates"), h("div", { class: "type-list" }, this.types.node), h("h3", {}, "Copy an agent"), h("div", { class: "type-list" }, this.agents.node)));
     this.types.reload("").then(() => this.types.select(this.types.keyOf(blank)));
     this.agents.reload("");
   }
@@ -121,66 +124,118 @@ class Picker {
   }
 }
 
-/** The manifest, its name apart, and what the daemon says to it. */
+/** The manifest as a form and as its text, and what the daemon says to it. The text is what is sent. */
 class Editor {
-  constructor(api) {
-    this.api = api;
-    this.round = 0;
-    this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, data: { first: "" }, oninput: () => this.nameTyped() });
-    this.area = h("textarea", { class: "code", rows: "16", spellcheck: "false", autocomplete: "off", wrap: "off", oninput: () => { this.readName(); this.soon(); } });
+  constructor(api, offers) {
+    Object.assign(this, { api, round: 0, view: "form", isFilled: false });
+    this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, data: { first: "" }, oninput: () => this.form.write("name", this.name.value) });
     this.nameField = field("Name", this.name);
+    this.area = h("textarea", { class: "code", rows: "18", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", oninput: () => this.typed() });
     this.manifestField = field("Manifest", this.area, { hint: "TOML. Only the name is required." });
+    this.form = new AgentForm({ offers, name: this.nameField, onchange: (change) => this.change(change) });
     this.verdict = h("div", { class: "verdict", role: "status" });
+    this.switches = h("div", { class: "segments", role: "group", "aria-label": "Write the agent as" }, [["Form", "form"], ["TOML", "toml"]].map(([label, key]) => h("button", {
+      type: "button", data: { key }, onclick: () => this.turn(key).catch(showError),
+    }, label)));
+    this.place = h("div");
+    this.node = h("div", { class: "create-editor" }, h("div", { class: "create-name" }, this.nameField, this.switches), this.place, this.verdict);
     this.soon = debounce(() => this.check(), CHECK_PAUSE_MS);
-    this.set(MANIFEST);
-  }
-
-  text() {
-    return this.area.value;
+    this.show("form");
   }
 
   /** Shows a manifest, with another name where one is given. */
   set(toml, name = null) {
-    this.area.value = toml;
-    if (name !== null) {
-      this.name.value = name;
-      this.nameTyped();
-    }
+    this.area.value = (name === null ? null : withValue(toml, [["name"]], name)) ?? toml;
+    this.isFilled = false;
     this.readName();
     this.check();
   }
 
-  /** The first `name = "..."` of the text is the agent's name. */
-  readName() {
-    this.name.value = /^\s*name\s*=\s*"((?:[^"\\]|\\.)*)"/m.exec(this.area.value)?.[1] ?? "";
+  show(view) {
+    this.view = view;
+    for (const button of this.switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === view));
+    fill(this.place, view === "form" ? this.form.node : this.manifestField);
   }
 
-  nameTyped() {
-    const line = `name = ${JSON.stringify(this.name.value)}`;
-    const hasName = /^\s*name\s*=.*$/m;
-    this.area.value = hasName.test(this.area.value) ? this.area.value.replace(hasName, () => line) : `${line}\n${this.area.value}`;
+  /** Text that the daemon cannot read stays text: a form would lose it. */
+  async turn(view) {
+    if (view === this.view) return;
+    if (view === "form") await this.check();
+    if (view === "form" && !this.isFilled) return;
+    this.show(view);
+    if (view === "toml") await this.check();
+  }
+
+  /** The form changes the text. */
+  change(change) {
+    const next = change(this.area.value);
+    if (next === this.area.value) return;
+    this.area.value = next;
+    this.round += 1;
     this.soon();
+  }
+
+  typed() {
+    this.isFilled = false;
+    this.readName();
+    this.soon();
+  }
+
+  readName() {
+    this.name.value = textAt(this.area.value, ["name"]) ?? this.name.value;
+  }
+
+  async store() {
+    try {
+      return await this.api.call("POST", "/api/agents", { manifest_toml: this.area.value });
+    } catch (error) {
+      if (error.status === 0 || !this.refuse(error)) throw error;
+      this.node.querySelector('[aria-invalid="true"]')?.focus();
+      // It stands at its field.
+      throw new Failure("", error.status);
+    }
   }
 
   async check() {
     const round = ++this.round;
+    const text = this.area.value;
     try {
-      const found = await this.api.call("POST", "/api/agents/check", { manifest_toml: this.text() });
+      const found = await this.api.call("POST", "/api/agents/check", { manifest_toml: text });
       if (round !== this.round) return;
       this.manifestField.fault("");
+      if (!this.isFilled) this.form.set(found.manifest, text);
+      this.isFilled = true;
+      this.form.clearFaults();
       this.nameField.fault(found.name_taken ? `An agent named “${found.name}” already exists. Choose another name.` : "");
-      if (found.name_taken) return fill(this.verdict);
-      const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
-      const tools = found.tools.includes("*") ? "all tools" : listed(found.tools);
-      fill(this.verdict, icon("check", 16), h("span", {}, `Valid. ${model[0].toUpperCase()}${model.slice(1)}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
+      fill(this.verdict, found.name_taken ? null : [icon("check", 16), h("span", {}, `Valid. ${summary(found)}`)]);
     } catch (error) {
       if (round !== this.round) return;
-      const { line, column } = error.body ?? {};
       fill(this.verdict);
-      const text = faultText(error).replace(/^manifest_toml: /, "");
-      this.manifestField.fault(line && !/line \d/.test(text) ? `Line ${line}, column ${column}: ${text}` : text);
+      // What the form cannot be filled from is shown as it is.
+      if (!this.isFilled && this.view === "form") this.show("toml");
+      this.refuse(error);
     }
   }
+
+  /** Shows an error of the daemon where it belongs; false where that is nowhere. */
+  refuse(error) {
+    const { line, column, key } = error.body ?? {};
+    const text = faultText(error).replace(/^manifest_toml: /, "");
+    const plain = text.replace(/^(line \d+(, column \d+)?: )?(`[^`]*`: )?/, "");
+    const isName = key === "name" || error.field === "name";
+    this.nameField.fault(isName ? sentence(plain) : "");
+    this.manifestField.fault(this.view === "form" || isName ? "" : line && !/line \d/.test(text) ? `Line ${line}, column ${column}: ${text}` : text);
+    if (this.view === "form") this.form.refuse(isName ? null : key, isName ? "" : sentence(plain));
+    return isName || error.field === "manifest_toml";
+  }
+}
+
+const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
+/** What a valid manifest gives, in a few words. */
+function summary({ provider, model, tools, triggers }) {
+  const name = modelText(provider, model) || "the default model";
+  return `${name[0].toUpperCase()}${name.slice(1)}, ${tools.includes("*") ? "all tools" : listed(tools)}${triggers > 0 ? `, ${triggers} triggers` : ""}.`;
 }
 
 /** A few names, and how many others there are. */

@@ -12,6 +12,9 @@ const TRACES = 60;
 /** Pixels from an edge that still count as being there. */
 const NEAR = 90;
 
+/** A message that named a skill, without what the daemon told the model of it: so it was written, and so it is sent again. */
+const asWritten = (content) => content?.replace(/^(\/\S[^]*?)\n\n\[The user invokes the skill "[^\n]*\]$/, "$1");
+
 /** The turns of a page of messages, oldest first: `{ id, ordinal, said, steps, trace }`. */
 export function turnsOf(messages, traces = []) {
   const ended = new Map(traces.map((trace) => [trace.turn_id, trace]));
@@ -22,7 +25,7 @@ export function turnsOf(messages, traces = []) {
       turn = { id: message.turn_id, ordinal: message.turn, said: null, steps: [], trace: ended.get(message.turn_id) ?? null };
       turns.push(turn);
     }
-    if (message.role === "User" && !turn.said) turn.said = message;
+    if (message.role === "User" && !turn.said) turn.said = { ...message, content: asWritten(message.content) };
     else turn.steps.push(message);
   }
   return turns;

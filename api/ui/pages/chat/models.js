@@ -1,6 +1,6 @@
-// The choice of a model for the open agent: all models of the providers that can be asked, to search by name.
+// The choice of a model: all models of the providers that can be asked, to search by name.
 
-import { get } from "../../lib/api.js";
+import { Failure, get } from "../../lib/api.js";
 import { ask, toast } from "../../lib/dialogs.js";
 import { h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
@@ -14,17 +14,20 @@ async function usable() {
   return { models: models.filter(({ provider }) => ready.has(provider)), names: new Map(providers.map(({ name, display_name: text }) => [name, text || name])) };
 }
 
-/** Asks for another model of `agent`; gives true when one was set. */
-export async function chooseModel(api, agent) {
+/**
+ * Asks for a model: `present` has the `provider` and the `model` that are in use, `submit(model)` is called with the chosen one.
+ * Gives the model, or null when it was left.
+ */
+export async function pickModel({ title, action = "Use this model", present, submit = async () => {} }) {
   const { models, names } = await usable();
   const providerOf = (model) => names.get(model.provider) ?? model.provider;
   const key = (model) => `${model.provider}/${model.id}`;
-  const present = `${agent.model.provider}/${agent.model.model}`;
+  const now = `${present.provider}/${present.model}`;
   let chosen = null;
   const fits = (q) => models.filter((model) => `${model.provider} ${providerOf(model)} ${model.id} ${model.display_name} ${model.aliases.join(" ")}`.toLowerCase().includes(q.toLowerCase()));
   const list = new VirtualList({
     label: "Models", rowHeight: 50, keyOf: key,
-    row: (model) => h("div", { class: "item" }, icon(key(model) === present ? "check" : "world", 17),
+    row: (model) => h("div", { class: "item" }, icon(key(model) === now ? "check" : "world", 17),
       h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model))))),
     read: async (_, q) => ({ items: fits(q ?? ""), next: null }),
     open: (model) => {
@@ -44,16 +47,25 @@ export async function chooseModel(api, agent) {
       list.open(list.items[0]);
     }
   });
-  const note = h("p", { class: "hint", role: "status" }, `Now: ${providerOf(agent.model)}, ${agent.model.model}`);
-  list.reload("").then(() => list.select(present));
+  const note = h("p", { class: "hint", role: "status" }, present.model ? `Now: ${providerOf(present)}, ${present.model}` : "Now: the default model");
+  list.reload("").then(() => list.select(now));
   const done = await ask({
-    title: `Model of ${agent.name}`, action: "Use this model",
+    title, action,
     body: [h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, list.node)), note],
     submit: async () => {
-      if (!chosen) throw new api.Failure("Select a model from the list.", 400);
-      await api.call("PUT", `/api/agents/${agent.id}/model`, { provider: chosen.provider, model: chosen.id });
+      if (!chosen) throw new Failure("Select a model from the list.", 400);
+      await submit(chosen);
     },
   });
-  if (done) toast(`${agent.name} now uses ${chosen.display_name || chosen.id}.`);
-  return Boolean(done);
+  return done ? chosen : null;
+}
+
+/** Asks for another model of `agent`; gives true when one was set. */
+export async function chooseModel(api, agent) {
+  const chosen = await pickModel({
+    title: `Model of ${agent.name}`, present: agent.model,
+    submit: (model) => api.call("PUT", `/api/agents/${agent.id}/model`, { provider: model.provider, model: model.id }),
+  });
+  if (chosen) toast(`${agent.name} now uses ${chosen.display_name || chosen.id}.`);
+  return chosen !== null;
 }

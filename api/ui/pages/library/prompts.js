@@ -25,7 +25,7 @@ export async function mount(root, ctx) {
   let agent = null;
   let versions = [];
   const picker = agentField("Agent");
-  const form = h("form", { class: "bar-row", novalidate: true, onsubmit: (event) => { event.preventDefault(); pick().catch(showError); } }, picker, h("button", { type: "submit" }, "Show"));
+  const form = h("form", { class: "bar-row pick-row", novalidate: true, onsubmit: (event) => { event.preventDefault(); pick().catch(showError); } }, picker, h("button", { type: "submit" }, "Show"));
   const versionList = h("ul", { class: "connection-cards", "aria-label": "Versions" });
   const experimentList = h("ul", { class: "connection-cards", "aria-label": "Experiments" });
   const body = h("div", { class: "stack" });

@@ -88,11 +88,11 @@ export async function mount(root, ctx) {
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Search types, actors and details", "aria-label": "Filter", oninput: debounce(() => begin().catch(showError), SEARCH_PAUSE_MS) });
   const table = new Table({
-    label: "Audit entries", signal, rowHeight: 52, open, empty: "No matching entries.", more: () => more().catch(showError),
+    label: "Audit entries", signal, rowHeight: 52, slimHeight: 72, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
-      { label: "What", width: "minmax(0, 1.1fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
+      { label: "What", width: "minmax(0, 1.1fr)", slim: "minmax(0, 1fr)", cell: (entry) => h("span", { class: "two" }, h("span", {}, h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " "))), h("small", { class: "faint cut narrow-only" }, actorOf(entry))) },
       { label: "Details", width: "minmax(0, 2.2fr)", side: true, cell: detailCell },
-      { label: "By", width: "minmax(0, 1.5fr)", slim: "minmax(0, 1fr)", cell: (entry) => (agentOf(entry) ? h("span", {}, "Agent ", agentLink(agentOf(entry))) : h("span", { title: actorOf(entry) }, actorOf(entry))) },
+      { label: "By", width: "minmax(0, 1.5fr)", side: true, cell: (entry) => (agentOf(entry) ? h("span", {}, "Agent ", agentLink(agentOf(entry))) : h("span", { title: actorOf(entry) }, actorOf(entry))) },
       { label: "When", width: "130px", slim: "110px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
       { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
     ],

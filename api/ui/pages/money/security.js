@@ -1,67 +1,52 @@
-// The sixteen security systems: what each does here, and whether it is in force.
+// The sixteen security systems: what each does here, whether it is on, and what turns it on.
 
 import { get } from "../../lib/api.js";
-import { fill, h } from "../../lib/dom.js";
+import { h, refill } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
-import { configAddress } from "../../lib/off.js";
+import { configAddress, turnOn } from "../../lib/off.js";
+import { nameOf, STATES, systemOf } from "./security-states.js";
 
-const WORDS = { active: ["good", "active"], inactive: ["warn", "off"], not_available: ["", "not in this build"] };
-const ORDER = ["inactive", "active", "not_available"];
-/** What people call the systems; the API has their keys. */
-const NAMES = {
-  capability_inheritance_validation: "Rights of spawned agents", gcra_rate_limiter: "Rate limit", health_redaction: "Public health response", loop_guard: "Loop guard",
-  manifest_signing: "Signed manifests", merkle_audit_trail: "Audit log", ofp_hmac_auth: "Node authentication", path_traversal_prevention: "File path checks",
-  prompt_injection_scanning: "Prompt injection scanning", secret_zeroization: "Memory wiping", security_headers: "Security headers", session_repair: "Session repair",
-  ssrf_protection: "SSRF protection", subprocess_sandbox: "Command sandbox", taint_tracking: "Taint tracking", wasm_dual_metering: "WASM limits",
-};
+/** What else decides on a system; a key that may not see it learns nothing. */
+async function factsOf(signal) {
+  try {
+    return { hasNetwork: (await get("/api/network/status", { signal })).enabled };
+  } catch (error) {
+    if (error.name === "AbortError" || error.status === 0) throw error;
+    return {};
+  }
+}
 
-/** What the daemon does under each value of a key. */
-const POLICIES = {
-  "security.taint": {
-    off: "Sensitive calls of turns that have read untrusted content are neither recorded nor blocked.", audit: "Records tainted calls; does not block them.",
-    approve: "Tainted calls wait for an approval.", deny: "Refuses tainted calls.",
-  },
-  "security.prompt_injection": {
-    off: "Untrusted text is not scanned.", mark: "Marks untrusted text that looks like instructions as data.", block: "Withholds untrusted text that looks like instructions.",
-  },
-};
-
-const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-
-/** The name of a system. */
-const nameOf = (key) => NAMES[key] ?? sentence(key.replaceAll("_", " "));
-
-/** What the daemon says of a system; one that a key decides leads to that key. */
-function detailOf(text) {
-  const setting = /^\[(\w+)\] (\w+) is "(.*)"$/.exec(text);
-  if (!setting) return [h("p", { class: "dim" }, sentence(text))];
-  const key = `${setting[1]}.${setting[2]}`;
-  return [h("p", { class: "dim" }, POLICIES[key]?.[setting[3]] ?? sentence(setting[3])), h("p", {}, h("a", { href: configAddress(key) }, "Change ", h("code", {}, key)))];
+/** A system; `open` has the names of those whose lines are shown, and `again` looks at all once more. */
+function card({ key, name, state, text, setting, lines, isAtOnce }, open, again) {
+  const [style, word] = STATES[state];
+  const link = setting ? h("p", {}, h("a", { href: configAddress(setting) }, "Show ", h("code", {}, setting)))
+    : state === "off" ? h("p", {}, h("a", { href: "#/settings/config" }, "Open the configuration")) : null;
+  return h("li", { class: `card security-item ${state}` },
+    h("div", { class: "bar-row" }, h("h2", { class: "grow", title: key }, name), h("span", { class: `badge ${style}` }, word)),
+    h("p", { class: "dim" }, text),
+    lines === null ? link : h("details", { open: open.has(key), ontoggle: ({ target }) => open[target.open ? "add" : "delete"](key) }, h("summary", {}, icon("chevron", 14), state === "off" ? "How to turn it on" : "How to turn it on fully"),
+      h("div", { class: "stack" }, turnOn({ key: setting, lines, again: isAtOnce ? again : null }))));
 }
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
+  const open = new Set();
 
   async function read() {
-    const { security_systems: systems, details = {}, total_systems: total } = await get("/api/security", { signal });
-    const keys = Object.keys(systems).sort((a, b) => ORDER.indexOf(systems[a]) - ORDER.indexOf(systems[b]) || nameOf(a).localeCompare(nameOf(b)));
-    const active = keys.filter((key) => systems[key] === "active").length;
-    const off = keys.filter((key) => systems[key] === "inactive").length;
-    const parts = ORDER.slice().reverse().map((state) => keys.filter((key) => systems[key] === state).length);
-    const absent = keys.filter((key) => systems[key] === "not_available");
+    const [{ security_systems: told, details = {} }, facts] = await Promise.all([get("/api/security", { signal }), factsOf(signal)]);
+    const order = Object.keys(STATES);
+    const all = Object.keys(told).map((key) => systemOf(key, told[key], details[key] ?? "", facts))
+      .sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.name.localeCompare(b.name));
+    const of = (...states) => all.filter(({ state }) => states.includes(state));
+    const [on, absent, built] = [of("on", "always"), of("absent"), all.filter(({ state }) => state !== "absent")];
+    const rest = [["off", "off"], ["part", "partly on"], ["idle", "not in use"]].map(([state, word]) => [of(state).length, word]).filter(([number]) => number > 0).map(([number, word]) => `${number} ${word}`);
     const isOpen = root.querySelector(".security-absent")?.open ?? false;
-    const card = (key) => {
-      const [style, word] = WORDS[systems[key]] ?? ["", systems[key]];
-      const detail = detailOf(details[key] ?? "");
-      return h("li", { class: `card security-item ${systems[key]}` }, h("div", { class: "bar-row" }, h("h2", { class: "grow", title: key }, nameOf(key)), h("span", { class: `badge ${style}` }, word)), detail,
-        systems[key] === "inactive" && detail.length === 1 ? h("p", {}, h("a", { href: "#/settings/config" }, "Open the configuration")) : null);
-    };
-    fill(root, h("div", { class: "stack" },
+    refill(root, h("div", { class: "stack" },
       h("section", { class: "card security-sum" }, icon("shield", 36),
-        h("div", { class: "stat grow" }, h("strong", {}, `${active} of ${total} active`), h("small", {}, off > 0 ? `${off} can be enabled; see the details below.` : "All features of this build are active.")),
-        h("div", { class: "security-bar", role: "img", "aria-label": `${active} active, ${off} off, ${parts[0]} not in this build` }, keys.map((key) => h("i", { class: systems[key], title: nameOf(key) })))),
-      h("ul", { class: "security-grid", "aria-label": "Security systems" }, keys.filter((key) => !absent.includes(key)).map(card)),
-      absent.length > 0 ? h("details", { class: "security-absent", open: isOpen }, h("summary", {}, icon("chevron", 14), `Not in this build: ${absent.map(nameOf).join(", ")}`), h("ul", { class: "security-grid", "aria-label": "Systems that are not in this build" }, absent.map(card))) : null));
+        h("div", { class: "stat grow" }, h("strong", {}, `${on.length} of ${built.length} on`), h("small", {}, rest.length > 0 ? `${rest.join(", ")}. Those come first, with the key that changes them.` : "Every feature of this build is on.")),
+        h("div", { class: "security-bar", role: "img", "aria-label": [`${on.length} on`, ...rest].join(", ") }, [...all].reverse().map(({ state, name }) => h("i", { class: state, title: name })))),
+      h("ul", { class: "security-grid", "aria-label": "Security systems" }, built.map((one) => card(one, open, read))),
+      absent.length > 0 ? h("details", { class: "security-absent", open: isOpen }, h("summary", {}, icon("chevron", 14), `Not in this build: ${absent.map(({ key }) => nameOf(key)).join(", ")}`), h("ul", { class: "security-grid", "aria-label": "Systems that are not in this build" }, absent.map((one) => card(one, open, read)))) : null));
   }
 
   await read();

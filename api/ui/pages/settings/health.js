@@ -45,7 +45,7 @@ export async function mount(root, ctx) {
         ? note("API key", "Not set, and not needed: only programs on this machine can connect, and each has full access.", "Set api_key in config.toml before you allow access from other machines.")
         : check(config.api_key !== "not set", "API key", config.api_key === "not set" ? "Not set. Everyone who can connect has full access." : "Clients must send the key.", "Set api_key in config.toml."),
       check(detail.config_warnings.length === 0, "Configuration", detail.config_warnings.length === 0 ? "No warnings." : detail.config_warnings.join(" "), "See the Configuration page; some keys need a restart."),
-      check(security.all_active || !Object.values(security.security_systems).includes("inactive"), "Security systems", `${Object.values(security.security_systems).filter((state) => state === "active").length} of ${security.total_systems} active.`, "See Money & trust → Security for those that are off."),
+      check(security.all_active || !Object.values(security.security_systems).includes("inactive"), "Security systems", `${Object.values(security.security_systems).filter((state) => state === "active").length} of ${security.total_systems} work as they are set.`, "Money & trust → Security says how each is set."),
       check(value("store_backlog_bytes") < 16 * 1024 * 1024, "Store backlog", `${bytes(value("store_backlog_bytes"))} waiting to be stored.`, "The disk is too slow. At 64 MiB, writes are refused."),
       check(beat.missed_last_minute <= ticks * MISSED_MAX, "Ticks", `${number(beat.missed_last_minute)} of ${number(ticks)} ticks of the last minute missed.`, "The world is busy. See World → Live for the slowest systems."),
     ];

@@ -56,7 +56,7 @@ export async function mount(root, ctx) {
       { label: "Actions", width: "110px", slim: "98px", end: true, cell: (key) => isBelow(key.role) ? h("button", { type: "button", class: "small", "aria-label": `Revoke ${key.name}`, onclick: () => revoke(key).catch(showError) }, "Revoke…") : null },
     ],
   });
-  const nothing = emptyState({ icon: icon("key", 28), title: "One key for everything", text: "Give each program and each person a key of their own, with only the rights they need. Revoke it without touching the others." });
+  const nothing = emptyState({ icon: icon("key", 28), title: "One key for everything", text: "Give each program and each person a key of their own, with only the rights they need. Revoke it without touching the others.", actions: can("admin") ? [h("button", { type: "button", onclick: () => edit(null).catch(showError) }, icon("plus", 18), "Add the first user"), h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("key", 18), "Create the first key")] : [] });
   const userPart = h("section", { class: "stack", "aria-labelledby": "people-users" }, h("h2", { id: "people-users" }, "Users"), people.root);
   const keyPart = h("section", { class: "stack", "aria-labelledby": "people-keys" }, h("h2", { id: "people-keys" }, "API keys"), keys.root);
   fill(root, h("div", { class: "stack" }, nothing, userPart, keyPart));

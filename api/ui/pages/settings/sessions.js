@@ -25,7 +25,7 @@ export async function mount(root, { signal }) {
       { label: "Actions", width: "110px", slim: "98px", end: true, cell: (session) => can("admin") || session.user_id === me().user_id ? h("button", { type: "button", class: "small", "aria-label": `End the session of ${session.username}`, onclick: () => end(session).catch(showError) }, "End…") : null },
     ],
   });
-  const nothing = emptyState({ icon: icon("key", 28), title: "No sign-ins yet", text: "People sign in at an identity provider, which you set in [external_auth] of config.toml, or with a password." });
+  const nothing = emptyState({ icon: icon("key", 28), title: "No sign-ins yet", text: "People sign in at an identity provider, which you set in [external_auth] of config.toml, or with a password.", actions: [h("a", { class: "button", href: "#/settings/people" }, "Open users and keys")] });
   fill(root, h("div", { class: "stack" }, nothing, sessions.root));
 
   async function read() {

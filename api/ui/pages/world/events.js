@@ -51,7 +51,7 @@ export async function mount(root, ctx) {
   agent.control.addEventListener("change", () => begin().catch(showError));
   const kinds = h("div", { class: "kind-groups" }, GROUPS.map(([name, words]) => group(name, words)));
   const table = new Table({
-    label: "Events, newest first", signal, rowHeight: 38, slimHeight: 56, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
+    label: "Events, newest first", signal, rowHeight: 38, slimHeight: 72, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
       { label: "Kind", width: "190px", slim: "24px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? agentLink(event.agent_id) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },

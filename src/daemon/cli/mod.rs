@@ -18,7 +18,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::{Config, Document as _};
 use crate::kernel::cli::context::Global;
-use crate::kernel::cli::{Context, Error, Group, Subcommand, output, request};
+use crate::kernel::cli::{Context, Error, Example, Group, Subcommand, help, output, request};
 use crate::kernel::home::Home;
 use crate::kernel::settings::Settings;
 use crate::{DOMAINS, install};
@@ -76,7 +76,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
-        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}Options:\n{options}{after-help}")
+        .help_template(help::TEMPLATE)
         .before_help(listed())
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
@@ -89,14 +89,11 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
 /// The subcommands by their groups.
 fn listed() -> String {
     let shown: Vec<Subcommand> = subcommands().into_iter().filter(|subcommand| !subcommand.is_hidden).collect();
-    let mut text = String::new();
-    for group in Group::ALL {
-        text.push_str(&format!("\n{}:\n", group.as_str()));
-        for subcommand in shown.iter().filter(|subcommand| subcommand.group == group) {
-            text.push_str(&format!("  {:11}  {}\n", subcommand.name, subcommand.about));
-        }
-    }
-    text.trim_end().to_owned()
+    let rows = |group: &Group| {
+        let of = shown.iter().filter(|subcommand| subcommand.group == *group);
+        (group.as_str(), of.map(|subcommand| (subcommand.name.to_owned(), subcommand.about.to_owned())).collect())
+    };
+    help::listing(&Group::ALL.iter().map(rows).collect::<Vec<_>>())
 }
 
 /// The routes of the API at and under a path.

@@ -3,8 +3,11 @@
 pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod error;
+pub(crate) mod help;
 mod markdown;
+pub(crate) mod names;
 pub(crate) mod output;
+mod path;
 pub(crate) mod request;
 pub(crate) mod resource;
 mod show;
@@ -12,6 +15,7 @@ mod subcommand;
 
 pub use context::Context;
 pub use error::{Error, Exit};
+pub(crate) use help::{Example, Heading};
 pub(crate) use resource::Resource;
 pub(crate) use subcommand::Run;
 pub use subcommand::{Group, Subcommand};

@@ -51,12 +51,21 @@ Run `agentsvc <command> --help` for the options of a command.";
 const OWN: &[Subcommand] = &[
     Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept")
         .under(Group::Daemon),
-    Subcommand::new::<start::Start>(1, "start", "Run the daemon").under(Group::Daemon),
+    Subcommand::new::<start::Start>(1, "start", "Run the daemon")
+        .examples(&[
+            Example::new("start", "In this terminal, until Ctrl-C"),
+            Example::new("start --detach", "In the background; `agentsvc stop` stops it"),
+            Example::new("start --listen 127.0.0.1:8080", "At another address"),
+        ])
+        .under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
     Subcommand::new::<open::Open>(63, "open", "Open the page in the browser").under(Group::Daemon),
     Subcommand::new::<service::Service>(4, "service", "Install or remove the daemon as a service of your user")
         .under(Group::Daemon),
-    Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
+    Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON").examples(&[
+        Example::new("api GET '/api/agents?limit=3'", "Read"),
+        Example::new("api POST /api/goals title='Ship it'", "Write"),
+    ]),
     Subcommand::new::<version::Version>(65, "version", "Print the version"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
@@ -173,6 +182,53 @@ mod tests {
         }
     }
 
+    /// The words of an example. Quotes keep spaces, and what follows `<` or `|` is for the shell.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut is_quoted) = (vec![String::new()], false);
+        for character in line.split(['<', '|']).next().unwrap_or_default().trim().chars() {
+            match character {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(character),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn examples_are_understood() {
+        let shown = subcommands();
+        let lines = shown.iter().flat_map(|subcommand| subcommand.shown_examples()).map(|example| example.line);
+        let of_all = EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("agentsvc "));
+        // What it does stands behind two spaces.
+        let of_all = of_all.map(|line| line.split("  ").next().unwrap());
+        let lines: Vec<&str> = lines.chain(of_all).collect();
+        assert!(lines.len() > 20);
+        for line in lines {
+            let parsed = parser(|_| true).try_get_matches_from(words(&format!("agentsvc {line}")));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn long_lists_have_headings() {
+        for subcommand in subcommands() {
+            let command = subcommand.command(Some(routes));
+            let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            let headed: Vec<&str> = subcommand.headings().iter().flat_map(|(_, names)| *names).copied().collect();
+            assert!(names.len() <= 12 || !headed.is_empty(), "{}: {} in one list", subcommand.name, names.len());
+            let missing: Vec<&&str> = headed.iter().filter(|name| !names.contains(name)).collect();
+            assert!(missing.is_empty(), "{}: {missing:?} are under a heading only", subcommand.name);
+            let bare: Vec<&&str> = names.iter().filter(|name| !headed.contains(name)).collect();
+            assert!(headed.is_empty() || bare.is_empty(), "{}: {bare:?} are under no heading", subcommand.name);
+        }
+        let help = parser(|_| true).try_get_matches_from(["agentsvc", "agent", "--help"]).unwrap_err().to_string();
+        let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+        assert!(place("\nAgents:\n  create ") < place("\nTalk:\n") && place("\nTalk:\n") < place("\nOptions:\n"));
+        assert!(place("Examples:\n  # ") < place("Run `agentsvc agent <command> --help`"));
+        assert_eq!(help.matches("\n  sessions-switch ").count(), 1);
+    }
+
     #[test]
     fn global_options_stand_before_or_after_the_command() {
         let before = parse("agentsvc --json --home /x status").unwrap();
@@ -200,8 +256,10 @@ mod tests {
             "audit ls",
             "budget list",
             "status",
-            "agent new a.toml",
+            "agent create a.toml",
             "agent new --name a --model m --provider p --prompt x",
+            "agent delete a",
+            "event list -n 5 --kind turn_failed",
             "agent list --limit 3",
             "agent show a",
             "agent kill a b",

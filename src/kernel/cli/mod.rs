@@ -10,7 +10,7 @@ pub(crate) mod output;
 mod path;
 pub(crate) mod request;
 pub(crate) mod resource;
-mod show;
+pub(crate) mod show;
 mod subcommand;
 
 pub use context::Context;

@@ -18,8 +18,8 @@ const PAGES_MAX: usize = 100;
 const AGENT_PAGES_MAX: usize = 10;
 /// Ids that an error lists.
 const IDS_SHOWN: usize = 10;
-/// The keys under which items have their names.
-const NAME_KEYS: [&str; 4] = ["name", "title", "label", "display_name"];
+/// The keys under which items have their names. An instance of a hand has that of the hand.
+const NAME_KEYS: [&str; 5] = ["name", "title", "label", "display_name", "hand_id"];
 /// Keys of agents' ids beside those that end with `agent_id`.
 const AGENT_KEYS: [&str; 2] = ["posted_by", "claimed_by"];
 
@@ -160,7 +160,9 @@ impl Client {
     /// Puts the names of agents into an answer that is shown to people.
     pub(crate) async fn name_agents(&self, answer: &mut Value) {
         let mut ids = BTreeSet::new();
-        walk_agents(answer, &mut |_, id, _| drop(ids.insert(id.to_owned())));
+        walk_agents(answer, &mut |_, id| {
+            ids.insert(id.to_owned());
+        });
         let mut names = BTreeMap::new();
         if !ids.is_empty() {
             // One that may not read agents sees their ids.
@@ -207,8 +209,8 @@ pub(crate) fn is_agent(key: &str) -> bool {
     key == "agent_id" || key.ends_with("_agent_id")
 }
 
-/// Calls `each` with the key, the value and the object of each agent's id in `value`.
-fn walk_agents(value: &Value, each: &mut impl FnMut(&str, &str, &Map<String, Value>)) {
+/// Calls `each` with the key and the value of each agent's id in `value`.
+fn walk_agents(value: &Value, each: &mut impl FnMut(&str, &str)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| walk_agents(item, each)),
         Value::Object(keys) => {
@@ -217,7 +219,7 @@ fn walk_agents(value: &Value, each: &mut impl FnMut(&str, &str, &Map<String, Val
                     Value::String(id)
                         if (is_agent(key) || AGENT_KEYS.contains(&key.as_str())) && !has_name(keys, key) =>
                     {
-                        each(key, id, keys);
+                        each(key, id);
                     }
                     _ => walk_agents(value, each),
                 }
@@ -278,7 +280,7 @@ mod tests {
             { "id": "3", "agent_id": "1", "agent_name": "as it was" },
         ]});
         let mut asked = Vec::new();
-        walk_agents(&list, &mut |key, id, _| asked.push(format!("{key} {id}")));
+        walk_agents(&list, &mut |key, id| asked.push(format!("{key} {id}")));
         assert_eq!(asked, ["agent_id 1", "claimed_by 1", "agent_id 9"]);
         put_names(&mut list, &names);
         let expected = json!({ "tasks": [

@@ -16,8 +16,9 @@ pub const DOMAIN: Domain = Domain {
     )
     .examples(&[
         Example::new(
-            "trigger create --agent assistant --pattern '{\"agent_spawned\": {\"name_pattern\": \"web-*\"}}'",
-            "Tell an agent of each new agent whose name begins with web-",
+            "trigger create --agent assistant --pattern '{\"custom\": {\"event_type\": \"deployed\"}}' \
+             --prompt-template 'Check the site: {{event}}'",
+            "Start a turn of an agent on each event of a type; `agentsvc event create` publishes one",
         ),
         Example::new("trigger fires assistant", "Show the outcomes of the only trigger of an agent"),
     ])

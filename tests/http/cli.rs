@@ -306,7 +306,7 @@ fn names_stand_for_ids_everywhere() {
 /// A list that is longer than a page is read to its end.
 #[test]
 fn a_name_on_a_later_page_is_found() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     for number in 0..1_005 {
         daemon.post("/api/goals", &json!({ "title": format!("goal {number}") })).expect(201);
     }

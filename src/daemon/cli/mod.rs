@@ -31,8 +31,8 @@ Exit codes:
   2  usage error
   3  the daemon cannot be reached
   4  not found
-  5  refused: the key is missing or wrong
-  6  conflict with what is there";
+  5  refused: the API key is missing, wrong or may not do this
+  6  conflict: a name or a home is already in use";
 
 /// What `--help` shows of how it is used.
 const EXAMPLES: &str = "\
@@ -41,8 +41,11 @@ Examples:
   agentsvc open                                   open the page in the browser
   agentsvc providers set-key openai               use a real model
   agentsvc chat assistant                         talk to an agent
+  agentsvc agent create coder --name my-coder     create an agent
   agentsvc schedule create --agent assistant --cron '0 8 * * MON-FRI' --prompt 'What is new?'
   agentsvc approvals list                         pending approvals
+  agentsvc backup                                 make a backup
+  agentsvc doctor                                 find problems, and how to fix them
   agentsvc agent list --json | jq .               for programs
 
 Run `agentsvc <command> --help` for the options of a command.";

@@ -94,3 +94,25 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_has_is_named() {
+        let list_at = |path: &str| (path == "/api/workflows").then(|| "list".to_owned());
+        let of = |path: &str, names| {
+            places(path, names, list_at).into_iter().map(|place| (place.name, place.means)).collect::<Vec<_>>()
+        };
+        let [(name, Means::Item { noun, list, elsewhere })] = &of("/api/workflows/{id}/run", Names::Own)[..] else {
+            panic!("one workflow")
+        };
+        assert_eq!((name.as_str(), noun.as_str(), list.as_deref(), *elsewhere), ("id", "workflow", Some("list"), None));
+        assert!(matches!(of("/api/workflows/{id}", Names::None)[..], [(_, Means::Text)]));
+        assert!(matches!(of("/api/workflows/runs/{id}", Names::Own)[..], [(_, Means::Text)]));
+        assert!(matches!(of("/api/budget/agents/{id}", Names::None)[..], [(_, Means::Agent)]));
+        let two = of("/api/agents/{id}/sessions/{session_id}/switch", Names::Own);
+        assert!(matches!(two[..], [(_, Means::Agent), (_, Means::Item { elsewhere: Some("/api/sessions"), .. })]));
+    }
+}

@@ -315,10 +315,11 @@ impl Deed {
 /// The option of an input.
 fn argument(id: String, input: &Input) -> Arg {
     let about = match input.about.as_str() {
-        "" if is_agent(&input.name) => "Name or id of the agent",
-        about => about.trim_end_matches('.'),
+        "" if is_agent(&input.name) => "Name or id of the agent".to_owned(),
+        "" => words(&input.name),
+        about => about.trim_end_matches('.').to_owned(),
     };
-    let arg = Arg::new(id.clone()).long(id).help(about.to_owned());
+    let arg = Arg::new(id.clone()).long(id).help(about);
     match input.takes {
         Takes::Switch => {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL");
@@ -330,6 +331,13 @@ fn argument(id: String, input: &Input) -> Arg {
         Takes::Text => arg.value_name("TEXT"),
     }
     .action(ArgAction::Set)
+}
+
+/// `due_at` as words: `Due at`.
+fn words(name: &str) -> String {
+    let mut characters = name.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + &characters.as_str().replace('_', " ")
 }
 
 /// What was typed for an input.

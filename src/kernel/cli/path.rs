@@ -105,10 +105,8 @@ mod tests {
         let of = |path: &str, names| {
             places(path, names, list_at).into_iter().map(|place| (place.name, place.means)).collect::<Vec<_>>()
         };
-        let [(name, Means::Item { noun, list, elsewhere })] = &of("/api/workflows/{id}/run", Names::Own)[..] else {
-            panic!("one workflow")
-        };
-        assert_eq!((name.as_str(), noun.as_str(), list.as_deref(), *elsewhere), ("id", "workflow", Some("list"), None));
+        let run = of("/api/workflows/{id}/run", Names::Own);
+        assert!(matches!(run[..], [(_, Means::Item { list: Some(_), elsewhere: None, .. })]));
         assert!(matches!(of("/api/workflows/{id}", Names::None)[..], [(_, Means::Text)]));
         assert!(matches!(of("/api/workflows/runs/{id}", Names::Own)[..], [(_, Means::Text)]));
         assert!(matches!(of("/api/budget/agents/{id}", Names::None)[..], [(_, Means::Agent)]));

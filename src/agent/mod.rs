@@ -37,6 +37,8 @@ pub const DOMAIN: Domain = Domain {
     performers,
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")
         .with(&[Resource::at("/api/agents").without(&["/api/agents", "/api/agents/{id}/update"])])
+        .headed(cli::HEADINGS)
+        .examples(cli::EXAMPLES)
         .under(Group::Agents)],
     open: |opening| {
         opening.provide::<dyn ManifestTexts>(Arc::clone(opening.store) as _);

@@ -1,13 +1,9 @@
 //! `approvals`: what waits for a person, and the decision.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items, moment, now};
 use crate::kernel::cli::{Error, Run, output};
@@ -17,7 +13,7 @@ use crate::kernel::cli::{Error, Run, output};
 pub(crate) enum Approvals {
     /// List pending approvals with their input and the forms to fill in
     List,
-    /// Approve one
+    /// Approve a request: its action runs
     Approve {
         /// Its id
         id: Uuid,
@@ -31,7 +27,7 @@ pub(crate) enum Approvals {
         #[arg(long, value_name = "CODE")]
         totp_code: Option<String>,
     },
-    /// Reject one
+    /// Reject a request: its action does not run
     Reject {
         /// Its id
         id: Uuid,
@@ -50,12 +46,12 @@ impl Run for Approvals {
         let client = context.client()?;
         let (id, how, given) = match self {
             Self::List => {
-                let answer = context.block_on(client.get("/api/approvals", &[("status", "pending")]))?;
+                let mut answer = context.block_on(client.get("/api/approvals", &[("status", "pending")]))?;
                 if context.json() {
                     return output::json(&answer);
                 }
-                let names = context.block_on(async { Ok(names(&client, &answer).await) })?;
-                return output::print(&listed(&answer, &names));
+                context.block_on(async { Ok(client.name_agents(&mut answer).await) })?;
+                return output::print(&listed(&answer));
             }
             Self::Approve { id, answer, reason, totp_code } => {
                 (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
@@ -67,26 +63,13 @@ impl Run for Approvals {
     }
 }
 
-/// The names of the agents that ask, by their ids.
-async fn names(client: &Client, answer: &Value) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    for id in items(answer, "approvals").map(|approval| field(approval, "/agent_id")) {
-        let Entry::Vacant(place) = names.entry(id) else { continue };
-        // One that is gone has its id alone.
-        let agent = client.get(&format!("/api/agents/{}", place.key()), &[]).await.unwrap_or_default();
-        place.insert(field(&agent, "/name"));
-    }
-    names
-}
-
-fn listed(answer: &Value, names: &BTreeMap<String, String>) -> String {
+fn listed(answer: &Value) -> String {
     let mut text = String::new();
     for approval in items(answer, "approvals") {
         let of = |key: &str| field(approval, key);
         let action = clean(&of("/action").replace('\n', " ")).into_owned();
         let (id, expires) = (of("/id"), moment(of("/expires_at"), now()));
-        let agent = names.get(&of("/agent_id")).filter(|name| !name.is_empty()).cloned().unwrap_or(of("/agent_id"));
-        text.push_str(&format!("{id}  {action}  agent {}  expires {expires}\n", clean(&agent)));
+        text.push_str(&format!("{id}  {action}  agent {}  expires {expires}\n", clean(&of("/agent"))));
         let form = approval["answer_schema"].get("properties").map(Value::to_string);
         let lines =
             [Some(of("/description")), Some(approval["payload"].to_string()), form.map(|form| format!("form: {form}"))];

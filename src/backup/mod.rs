@@ -40,7 +40,7 @@ pub use create::create;
 pub use error::Error;
 pub use files::Places;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::store::view::StoreView;
 
@@ -50,6 +50,11 @@ pub const DOMAIN: Domain = Domain {
     uses: &["agent", "audit", "config", "snapshot", "schedule", "upload"],
     commands: &[
         Subcommand::new::<cli::Backup>(11, "backup", "Create, list and delete backups of the whole home")
+            .examples(&[
+                Example::new("backup", "Make a backup now"),
+                Example::new("backup list", "List the backups"),
+                Example::new("restore agentsvc-1.tar.zst --dry-run", "See what a restore would change"),
+            ])
             .under(Group::Operations),
         Subcommand::new::<cli::restore::Restore>(
             12,

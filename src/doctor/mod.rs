@@ -19,7 +19,7 @@ pub use repair::{Repair, repair};
 use serde::Serialize;
 
 use crate::config::{self, Config, Document as _, Loaded};
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::home::{Address, Home, Lock};
 
@@ -36,6 +36,11 @@ pub const DOMAIN: Domain = Domain {
             "doctor",
             "Find problems with the home, the machine and the providers, and suggest fixes",
         )
+        .examples(&[
+            Example::new("doctor", "Check everything; the exit code is 1 if a check fails"),
+            Example::new("doctor --offline", "Without the network"),
+            Example::new("doctor --repair", "Repair the store of a daemon that does not start"),
+        ])
         .under(Group::Daemon),
         Subcommand::group::<audit::Audit>(21, "audit", "Show, verify and accept the audit log")
             .with(&[Resource::at("/api/audit").listed_at("/api/audit/recent")])

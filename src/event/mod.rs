@@ -1,5 +1,6 @@
 //! Events of the world: their log lines, and the tool that publishes one.
 
+mod cli;
 pub(crate) mod log;
 pub(crate) mod publish;
 
@@ -11,7 +12,9 @@ pub const DOMAIN: Domain = Domain {
     name: "event",
     uses: &["tool"],
     brings: |brought| brought.add([publish::TOOL]),
-    commands: &[Subcommand::of(66, "event", "Publish events that triggers act on", &[Resource::at("/api/events")])
+    commands: &[Subcommand::group::<cli::Event>(66, "event", "List recent events, and publish events for triggers")
+        .with(&[Resource::at("/api/events")])
+        .examples(cli::EXAMPLES)
         .under(Group::Automation)],
     ..Domain::EMPTY
 };

@@ -6,8 +6,10 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::names::Listed;
 use crate::kernel::cli::output::{self, Table};
 use crate::kernel::cli::{Error, Run};
+use crate::kernel::percent::encoded;
 
 /// Subcommands of `hand`.
 #[derive(Debug, Subcommand)]
@@ -39,12 +41,12 @@ pub(crate) enum Hand {
     },
     /// Pause an instance: its agents no longer act on their own
     Pause {
-        /// The instance's id
+        /// The instance's id, or the hand's id if it has one instance
         instance: String,
     },
     /// Resume a paused instance
     Resume {
-        /// The instance's id
+        /// The instance's id, or the hand's id if it has one instance
         instance: String,
     },
     /// Remove an instance and its agents; with a hand's id, uninstall the hand
@@ -59,6 +61,11 @@ impl Run for Hand {
         let client = context.client()?;
         let get = |path: &str| context.block_on(client.get(path, &[]));
         let post = |path: &str, body: Option<&Value>| context.block_on(client.post(path, body));
+        let instances = Listed::new("/api/hands/active", "hand instance").by("hand list").with_id("instance_id");
+        let control = |instance: &str, what: &str| {
+            let id = context.block_on(client.id_of(&instances, instance))?;
+            post(&format!("/api/hands/instances/{}/{what}", encoded(&id)), None)
+        };
         let (answer, said) = match &self {
             Self::List => {
                 let (hands, active) = (get("/api/hands")?, get("/api/hands/active")?);
@@ -87,12 +94,8 @@ impl Run for Hand {
                     format!("Instance {} runs; talk with {}.\n", word(&made, "instance_id"), word(&made, "agent_name"));
                 (made, text)
             }
-            Self::Pause { instance } => {
-                (post(&format!("/api/hands/instances/{instance}/pause"), None)?, "The instance is paused.\n".to_owned())
-            }
-            Self::Resume { instance } => {
-                (post(&format!("/api/hands/instances/{instance}/resume"), None)?, "The instance runs.\n".to_owned())
-            }
+            Self::Pause { instance } => (control(instance, "pause")?, "The instance is paused.\n".to_owned()),
+            Self::Resume { instance } => (control(instance, "resume")?, "The instance runs.\n".to_owned()),
             Self::Remove { id } => {
                 let is_instance = uuid::Uuid::try_parse(id).is_ok();
                 let path = if is_instance { format!("/api/hands/instances/{id}") } else { format!("/api/hands/{id}") };

@@ -55,7 +55,7 @@ pub const DOMAIN: Domain = Domain {
         62,
         "media",
         "List media tasks and what they cost",
-        &[Resource::at("/api/media/tasks")],
+        &[Resource::at("/api/media/tasks").without_names()],
     )
     .under(Group::Abilities)],
 };

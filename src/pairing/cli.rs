@@ -6,6 +6,7 @@ use qrcode::render::unicode::Dense1x2;
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::names::Listed;
 use crate::kernel::cli::output::{Table, field, items};
 use crate::kernel::cli::{Error, Run, output};
 use crate::kernel::percent::encoded;
@@ -27,8 +28,8 @@ pub(crate) enum Device {
 /// Options of `device pair`.
 #[derive(Debug, Args)]
 pub(crate) struct Pair {
-    /// Id of the user who owns the device
-    #[arg(long, value_name = "ID")]
+    /// Name or id of the user who owns the device
+    #[arg(long)]
     user: Option<String>,
     /// Role of a device without a user: admin or owner
     #[arg(long, conflicts_with = "user")]
@@ -45,14 +46,16 @@ impl Run for Device {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
             Self::List => {
-                let answer = listed(context)?;
+                let answer = context.block_on(async { context.client()?.get("/api/pairing/devices", &[]).await })?;
                 if context.json() { output::json(&answer) } else { output::print(&output::clean(&devices(&answer))) }
             }
             Self::Pair(pair) => pair.run(context),
             Self::Remove { device } => {
-                let id = id_of(context, &device)?;
-                let path = format!("/api/pairing/devices/{id}");
-                context.block_on(async { context.client()?.delete(&path).await })?;
+                context.block_on(async {
+                    let client = context.client()?;
+                    let id = client.id_of(&Listed::new("/api/pairing/devices", "device"), &device).await?;
+                    client.delete(&format!("/api/pairing/devices/{}", encoded(&id))).await
+                })?;
                 output::note(&format!("removed {device}"));
                 Ok(())
             }
@@ -63,10 +66,12 @@ impl Run for Device {
 impl Pair {
     fn run(self, context: &Context) -> Result<(), Error> {
         let mut body = json!({});
-        for (key, value) in [("user_id", self.user), ("role", self.role)] {
-            if let Some(value) = value {
-                body[key] = json!(value);
-            }
+        if let Some(user) = self.user {
+            let listed = Listed::new("/api/users", "user");
+            body["user_id"] = json!(context.block_on(async { context.client()?.id_of(&listed, &user).await })?);
+        }
+        if let Some(role) = self.role {
+            body["role"] = json!(role);
         }
         if !self.scopes.is_empty() {
             body["scopes"] = json!(self.scopes);
@@ -90,21 +95,6 @@ fn drawn(text: &str) -> String {
     let drawn =
         code.map(|code| code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build());
     drawn.map(|drawn| format!("{drawn}\n")).unwrap_or_default()
-}
-
-fn listed(context: &Context) -> Result<Value, Error> {
-    context.block_on(async { context.client()?.get("/api/pairing/devices", &[]).await })
-}
-
-/// The id of the one device of this name; what is no name is an id.
-fn id_of(context: &Context, device: &str) -> Result<String, Error> {
-    let all = listed(context)?;
-    let mut named = items(&all, "devices").filter(|it| field(it, "/display_name") == device);
-    match (named.next(), named.next()) {
-        (Some(_), Some(_)) => Err(Error::Usage(format!("several devices are called {device:?}; give the id of one"))),
-        (Some(one), None) => Ok(field(one, "/id")),
-        (None, _) => Ok(encoded(device).to_string()),
-    }
 }
 
 fn devices(answer: &Value) -> String {

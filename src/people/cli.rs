@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::password;
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::names::Listed;
 use crate::kernel::cli::output::{Table, field, items};
 use crate::kernel::cli::{Error, Run, output};
 use crate::kernel::percent::encoded;
@@ -20,7 +21,10 @@ pub(crate) enum Key {
     /// Create a key and print it; it is not shown again
     Create(CreateKey),
     /// Revoke a key and close its connections
-    Revoke(OfId),
+    Revoke {
+        /// Name or id of the key
+        key: String,
+    },
 }
 
 /// Options of `key create`.
@@ -37,16 +41,9 @@ pub(crate) struct CreateKey {
     /// Scope of the key: read, chat, write or admin; can be repeated [default: all]
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Seconds until it expires
+    /// Seconds until the key expires [default: it does not expire]
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u32>,
-}
-
-/// What an id names.
-#[derive(Debug, Args)]
-pub(crate) struct OfId {
-    /// Its id
-    id: String,
 }
 
 /// Subcommands of `user`.
@@ -83,7 +80,7 @@ impl Run for Key {
                 print(context, &answer, keys)
             }
             Self::Create(create) => create.run(context),
-            Self::Revoke(OfId { id }) => remove(context, "keys", &id, "revoked"),
+            Self::Revoke { key } => remove(context, Listed::new("/api/keys", "key"), "keys", &key, "revoked"),
         }
     }
 }
@@ -93,7 +90,8 @@ impl CreateKey {
         let mut body = json!({ "name": self.name, "role": self.role, "scopes": self.scopes });
         body["expires_in_secs"] = json!(self.expires_in);
         if let Some(user) = self.user {
-            body["user_id"] = json!(id_of(context, &user)?);
+            let id = context.block_on(async { context.client()?.id_of(&users_listed(), &user).await })?;
+            body["user_id"] = json!(id);
         }
         let answer = context.block_on(async { context.client()?.post("/api/keys", Some(&body)).await })?;
         print(context, &answer, |made| format!("{}\n", field(made, "/key")))?;
@@ -107,14 +105,17 @@ impl CreateKey {
 impl Run for User {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => print(context, &listed(context)?, users),
+            Self::List => {
+                let answer = context.block_on(async { context.client()?.get("/api/users", &[]).await })?;
+                print(context, &answer, users)
+            }
             Self::Create(CreateUser { name, role }) => {
                 let body = json!({ "name": name, "role": role });
                 let answer = context.block_on(async { context.client()?.post("/api/users", Some(&body)).await })?;
                 print(context, &answer, |user| format!("{}\n", field(user, "/id")))
             }
             Self::HashPassword => hash_password(),
-            Self::Remove { user } => remove(context, "users", &id_of(context, &user)?, "removed"),
+            Self::Remove { user } => remove(context, users_listed(), "users", &user, "removed"),
         }
     }
 }
@@ -132,21 +133,18 @@ fn hash_password() -> Result<(), Error> {
     output::print(&format!("{hash}\n"))
 }
 
-fn remove(context: &Context, kind: &str, id: &str, done: &str) -> Result<(), Error> {
-    context.block_on(async { context.client()?.delete(&format!("/api/{kind}/{}", encoded(id))).await })?;
-    output::note(&format!("{done} {id}"));
+fn remove(context: &Context, listed: Listed, kind: &str, named: &str, done: &str) -> Result<(), Error> {
+    context.block_on(async {
+        let client = context.client()?;
+        let id = client.id_of(&listed, named).await?;
+        client.delete(&format!("/api/{kind}/{}", encoded(&id))).await
+    })?;
+    output::note(&format!("{done} {named}"));
     Ok(())
 }
 
-/// The id of the user of this name; what is no name is an id.
-fn id_of(context: &Context, user: &str) -> Result<String, Error> {
-    let all = listed(context)?;
-    let named = items(&all, "users").find(|it| field(it, "/name") == user);
-    Ok(named.map_or_else(|| encoded(user).to_string(), |it| field(it, "/id")))
-}
-
-fn listed(context: &Context) -> Result<Value, Error> {
-    context.block_on(async { context.client()?.get("/api/users", &[]).await })
+fn users_listed() -> Listed {
+    Listed::new("/api/users", "user")
 }
 
 /// Prints an answer. Names come from other people.

@@ -62,6 +62,11 @@ pub const DOMAIN: Domain = Domain {
     name: "plugin",
     uses: &["event", "proactive_memory", "session", "skill", "skill_scan", "skill_source", "tool", "turn"],
     commands: &[Subcommand::group::<cli::PluginCommand>(32, "plugin", "Install, check and control plugins")
+        .headed(&[
+            ("Find and install", &["list", "search", "info", "install", "upgrade", "deps", "remove"]),
+            ("Run", &["enable", "disable", "reload", "health", "traces", "doctor"]),
+            ("Write your own", &["new", "lint", "test", "sign"]),
+        ])
         .under(Group::Abilities)],
     open,
     ..Domain::EMPTY

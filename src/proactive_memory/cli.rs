@@ -80,10 +80,9 @@ impl Run for Memory {
         let client = context.client()?;
         match self {
             Self::Search(Search { query, scope }) => {
-                let found = context.block_on(scope.get(&client, "/api/memory/search", Some(("q", query))))?;
-                show(context, &found)
+                show(context, scope.get(&client, "/api/memory/search", Some(("q", query))), &client)
             }
-            Self::List(List { scope }) => show(context, &context.block_on(scope.get(&client, "/api/memory", None))?),
+            Self::List(List { scope }) => show(context, scope.get(&client, "/api/memory", None), &client),
             Self::Export(export) => context.block_on(export.run(&client)),
             Self::Import(import) => {
                 let done = context.block_on(import.run(&client))?;
@@ -135,14 +134,19 @@ impl Import {
     }
 }
 
-fn show(context: &Context, answer: &Value) -> Result<(), Error> {
-    if context.json() { output::json(answer) } else { output::print(&render(answer)) }
+fn show(context: &Context, asked: impl Future<Output = Result<Value, Error>>, client: &Client) -> Result<(), Error> {
+    let mut answer = context.block_on(asked)?;
+    if context.json() {
+        return output::json(&answer);
+    }
+    context.block_on(async { Ok(client.name_agents(&mut answer).await) })?;
+    output::print(&render(&answer))
 }
 
 fn render(answer: &Value) -> String {
     let columns = [
         ("ID", "/id"),
-        ("AGENT", "/agent_id"),
+        ("AGENT", "/agent"),
         ("USER", "/user_id"),
         ("LEVEL", "/level"),
         ("CATEGORY", "/category"),
@@ -177,7 +181,7 @@ mod tests {
     fn a_row_per_entry_with_a_short_line() {
         let long = "long ".repeat(40);
         let entry =
-            |content: &str| json!({ "id": "i", "agent_id": "a", "user_id": null, "level": "user", "content": content });
+            |content: &str| json!({ "id": "i", "agent": "a", "user_id": null, "level": "user", "content": content });
         let text = render(&json!({ "memories": [entry("likes\n tea"), entry(&long)] }));
         assert!(text.contains("likes tea\n") && text.contains("…\n"), "{text}");
         assert_eq!(text.lines().count(), 3);

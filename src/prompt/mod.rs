@@ -14,6 +14,26 @@ pub const DOMAIN: Domain = Domain {
         "Save versions of system prompts, and compare them",
         &[Resource::at("/api/agents/{agent_id}/prompts"), Resource::at("/api/prompts")],
     )
+    .headed(&[
+        (
+            "Versions",
+            &["versions", "versions-create", "versions-show", "versions-diff", "versions-activate", "versions-delete"],
+        ),
+        (
+            "Experiments",
+            &[
+                "experiments",
+                "experiments-create",
+                "experiments-show",
+                "experiments-start",
+                "experiments-pause",
+                "experiments-complete",
+                "experiments-metrics",
+                "experiments-feedback",
+                "experiments-delete",
+            ],
+        ),
+    ])
     .under(Group::Abilities)],
     ..Domain::EMPTY
 };

@@ -2,12 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::names::Listed;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
 use crate::kernel::cli::{Error, Run};
+use crate::kernel::percent::encoded;
 
 /// Subcommands of `snapshot`.
 #[derive(Debug, Subcommand)]
@@ -18,9 +19,9 @@ pub(crate) enum Snapshot {
     List,
     /// Delete snapshots
     Delete {
-        /// Their ids
-        #[arg(required = true)]
-        ids: Vec<Uuid>,
+        /// Their labels or ids
+        #[arg(required = true, value_name = "SNAPSHOT")]
+        snapshots: Vec<String>,
     },
     /// Put the world of a snapshot in the place of the present one
     Restore(Restore),
@@ -29,7 +30,7 @@ pub(crate) enum Snapshot {
 /// Options of `snapshot create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What to call it
+    /// Label, which `restore` and `delete` take in place of the id
     #[arg(long)]
     label: Option<String>,
 }
@@ -37,8 +38,8 @@ pub(crate) struct Create {
 /// Options of `snapshot restore`.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// Its id
-    id: Uuid,
+    /// Its label or id
+    snapshot: String,
     /// Apply the restore; without this option, only show what would change
     #[arg(long)]
     apply: bool,
@@ -47,23 +48,28 @@ pub(crate) struct Restore {
 impl Run for Snapshot {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
-        let path = |id: Uuid| format!("/api/world/snapshots/{id}");
+        let path = |snapshot: &str| {
+            let id = context.block_on(client.id_of(&Listed::new("/api/world/snapshots", "snapshot"), snapshot))?;
+            Ok::<_, Error>(format!("/api/world/snapshots/{}", encoded(&id)))
+        };
         let (answer, render): (Value, fn(&Value) -> String) = match self {
             Self::Create(Create { label }) => {
                 let body = label.map_or_else(|| json!({}), |label| json!({ "label": label }));
                 (context.block_on(client.post("/api/world/snapshots", Some(&body)))?, taken)
             }
             Self::List => (context.block_on(client.get("/api/world/snapshots", &[]))?, listed),
-            Self::Delete { ids } => {
+            Self::Delete { snapshots } => {
                 let mut deleted = Vec::new();
-                for id in ids {
-                    deleted.push(context.block_on(client.delete(&path(id)))?["snapshot"].take());
+                for snapshot in snapshots {
+                    deleted.push(context.block_on(client.delete(&path(&snapshot)?))?["snapshot"].take());
                 }
                 (Value::Array(deleted), gone)
             }
-            Self::Restore(Restore { id, apply: false }) => (context.block_on(client.get(&path(id), &[]))?, planned),
-            Self::Restore(Restore { id, apply: true }) => {
-                (context.block_on(client.post(&format!("{}/restore", path(id)), None))?, restored)
+            Self::Restore(Restore { snapshot, apply: false }) => {
+                (context.block_on(client.get(&path(&snapshot)?, &[]))?, planned)
+            }
+            Self::Restore(Restore { snapshot, apply: true }) => {
+                (context.block_on(client.post(&format!("{}/restore", path(&snapshot)?), None))?, restored)
             }
         };
         if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }

@@ -2,13 +2,26 @@
 
 pub mod config;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "trigger",
-    commands: &[Subcommand::of(50, "trigger", "Make agents act on events", &[Resource::at("/api/triggers")])
-        .under(Group::Automation)],
+    commands: &[Subcommand::of(
+        50,
+        "trigger",
+        "Make agents act on events",
+        &[Resource::at("/api/triggers").of_agents()],
+    )
+    .examples(&[
+        Example::new(
+            "trigger create --agent assistant --pattern '{\"custom\": {\"event_type\": \"deployed\"}}' \
+             --prompt-template 'Check the site: {{event}}'",
+            "Start a turn of an agent on each event of a type; `agentsvc event create` publishes one",
+        ),
+        Example::new("trigger fires assistant", "Show the outcomes of the only trigger of an agent"),
+    ])
+    .under(Group::Automation)],
     ..Domain::EMPTY
 };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use agentsvc_api::turn::store::TraceStore;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
@@ -25,6 +25,10 @@ pub const DOMAIN: Domain = Domain {
     name: "turn",
     uses: &[],
     commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the response")
+        .examples(&[
+            Example::new("message assistant 'What can you do?'", "Ask once"),
+            Example::new("message assistant - --stream < question.txt", "Read the message from a file"),
+        ])
         .under(Group::Agents)],
     performers,
     open: |opening| {

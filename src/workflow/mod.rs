@@ -2,7 +2,7 @@
 
 pub(crate) mod run;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -11,6 +11,10 @@ pub const DOMAIN: Domain = Domain {
     uses: &["tool"],
     brings: |brought| brought.add([run::TOOL]),
     commands: &[Subcommand::of(52, "workflow", "Create and run workflows", &[Resource::at("/api/workflows")])
+        .examples(&[
+            Example::new("workflow create --name nightly --from workflow.json", "Create a workflow from a file"),
+            Example::new("workflow run nightly --input 'the open issues'", "Run it"),
+        ])
         .under(Group::Automation)],
     ..Domain::EMPTY
 };

@@ -76,7 +76,7 @@ fn agents_are_made_listed_shown_and_killed() {
     let shown = json_of(&daemon.cli(&["agent", "show", "scribe", "--json"]));
     assert_eq!(shown["description"], "Writes");
     assert!(out(&daemon.cli(&["agent", "show", &text(&shown["id"])])).contains("scribe"));
-    assert_eq!(out(&daemon.cli(&["agent", "kill", "scribe"])), "deleted scribe\n");
+    assert_eq!(out(&daemon.cli(&["agent", "delete", "scribe"])), "deleted scribe\n");
     assert!(!out(&daemon.cli(&["agent", "list"])).contains("scribe"));
     let again = daemon.cli(&["agent", "kill", "scribe"]);
     assert!(again.status.code() == Some(4) && String::from_utf8_lossy(&again.stderr).contains("scribe"));
@@ -241,6 +241,120 @@ fn every_noun_has_the_same_verbs() {
     let typo = daemon.cli(&["schedule", "create", "--agent", "scuot", "--cron", "@daily", "--prompt", "x"]);
     assert_eq!(typo.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&typo.stderr).contains("did you mean scout?"));
+}
+
+/// What fails says why on standard error.
+#[track_caller]
+fn refusal(output: &Output, code: i32) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    error
+}
+
+#[test]
+fn names_stand_for_ids_everywhere() {
+    let daemon = Daemon::start();
+    daemon.agent("scout");
+    let make = |arguments: &[&str]| json_of(&daemon.cli(&[arguments, &["--json"]].concat()));
+    let schedule = ["schedule", "create", "--agent", "scout", "--cron", "@daily", "--prompt", "x", "--name", "news"];
+    let first = text(&make(&schedule)["id"]);
+    assert_eq!(make(&["schedule", "show", "news"])["id"], first);
+    assert_eq!(make(&["schedule", "edit", "news", "--enabled=false"])["enabled"], false);
+    let missing = refusal(&daemon.cli(&["schedule", "delete", "newz"]), 4);
+    assert!(missing.contains("schedule newz does not exist; did you mean news?"), "{missing}");
+    let missing = refusal(&daemon.cli(&["schedule", "delete", "weather"]), 4);
+    assert!(missing.contains("list them with `agentsvc schedule list`"), "{missing}");
+    // Two of one name: nothing is changed, and both ids are told.
+    let second = text(&make(&schedule)["id"]);
+    let ambiguous = refusal(&daemon.cli(&["schedule", "delete", "news"]), 2);
+    assert!(ambiguous.contains(&first) && ambiguous.contains(&second), "{ambiguous}");
+    assert!(daemon.cli(&["schedule", "delete", &second]).status.success());
+    assert!(daemon.cli(&["schedule", "delete", "news"]).status.success());
+    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "none\n");
+    // Titles, labels, and names in options.
+    let goal = text(&make(&["goal", "create", "--title", "ship it", "--agent", "scout"])["id"]);
+    let part = make(&["goal", "create", "--title", "write it", "--parent-id", "ship it"]);
+    assert_eq!(part["parent_id"], goal);
+    assert_eq!(make(&["goal", "children", "ship it"])["children"][0]["title"], "write it");
+    let session = text(&make(&["agent", "session", "scout"])["id"]);
+    make(&["session", "label", &session, "--label", "main"]);
+    assert_eq!(make(&["session", "show", "main"])["id"], session);
+    let steps = r#"[{"name": "a", "agent_name": "scout", "prompt": "{{input}}"}]"#;
+    make(&["workflow", "create", "--name", "nightly", "--steps", steps]);
+    assert!(daemon.cli(&["workflow", "run", "nightly", "--input", "x"]).status.success());
+    make(&["task", "create", "--title", "sweep"]);
+    assert!(daemon.cli(&["task", "delete", "sweep"]).status.success());
+    // A trigger goes by its agent, as long as that has one.
+    let trigger =
+        ["trigger", "create", "--agent", "scout", "--pattern", r#"{"task_failed": {}}"#, "--prompt-template", "x"];
+    let only = text(&make(&trigger)["id"]);
+    assert_eq!(make(&["trigger", "show", "scout"])["id"], only);
+    make(&trigger);
+    assert!(refusal(&daemon.cli(&["trigger", "delete", "scout"]), 2).contains("agent scout has 2 triggers"));
+    let wrong = refusal(&daemon.cli(&["schedule", "create", "--agent", "scout", "--cron", "x", "--prompt", "x"]), 1);
+    assert!(wrong.contains("see `agentsvc schedule create --help`"), "{wrong}");
+    // Commands that are not made from routes.
+    out(&daemon.cli(&["key", "create", "laptop", "--role", "owner"]));
+    assert!(refusal(&daemon.cli(&["key", "revoke", "lap"]), 4).contains("agentsvc key list"));
+    assert!(daemon.cli(&["key", "revoke", "laptop"]).status.success());
+    out(&daemon.cli(&["snapshot", "create", "--label", "before"]));
+    assert!(out(&daemon.cli(&["snapshot", "restore", "before"])).starts_with("dry run"));
+    assert!(daemon.cli(&["snapshot", "rm", "before"]).status.success());
+    assert!(refusal(&daemon.cli(&["snapshot", "rm", "before"]), 4).contains("snapshot before does not exist"));
+}
+
+/// A list that is longer than a page is read to its end.
+#[test]
+fn a_name_on_a_later_page_is_found() {
+    let daemon = Daemon::with("rate_limit_per_second = 100000\n");
+    for number in 0..1_005 {
+        daemon.post("/api/goals", &json!({ "title": format!("goal {number}") })).expect(201);
+    }
+    for title in ["goal 0", "goal 1004"] {
+        assert_eq!(json_of(&daemon.cli(&["goal", "show", title, "--json"]))["title"], title);
+    }
+}
+
+#[test]
+fn tables_have_names_of_agents_and_json_has_ids() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("scout");
+    out(&daemon.cli(&["schedule", "create", "--agent", "scout", "--cron", "@daily", "--prompt", "x"]));
+    out(&daemon.cli(&["goal", "create", "--title", "ship it", "--agent", "scout"]));
+    let pattern = r#"{"task_failed": {}}"#;
+    let trigger = ["trigger", "create", "--agent", "scout", "--pattern", pattern, "--prompt-template", "x"];
+    out(&daemon.cli(&trigger));
+    out(&daemon.cli(&["task", "create", "--title", "sweep", "--assignee", "scout"]));
+    out(&daemon.cli(&["task", "claim", "sweep", "--agent", "scout"]));
+    out(&daemon.cli(&["event", "create", "--event-type", "deployed", "--agent", "scout"]));
+    for command in ["schedule", "trigger", "goal", "session", "task", "audit", "event"] {
+        let table = out(&daemon.cli(&[command, "list"]));
+        assert!(table.contains("scout") && !table.contains("AGENT ID"), "{command}: {table}");
+        let json = out(&daemon.cli(&[command, "list", "--json"]));
+        assert!(json.contains(&agent), "{command}: {json}");
+        let has_id = command != "audit" && table.contains(&agent);
+        assert!(!has_id, "{command}: {table}");
+    }
+}
+
+#[test]
+fn recent_events_are_listed() {
+    let daemon = Daemon::start();
+    daemon.agent("scout");
+    for number in 0..3 {
+        out(&daemon.cli(&["event", "create", "--event-type", &format!("deployed.{number}"), "--agent", "scout"]));
+    }
+    let listed = |options: &[&str]| json_of(&daemon.cli(&[&["event", "list", "--json"], options].concat()));
+    let types = |answer: &Value| {
+        let events = answer["events"].as_array().unwrap().iter();
+        events.map(|event| text(&event["event"]["event_type"])).collect::<Vec<_>>()
+    };
+    assert_eq!(types(&listed(&["--kind", "custom"])), ["deployed.0", "deployed.1", "deployed.2"]);
+    assert_eq!(types(&listed(&["--kind", "custom", "-n", "1"])), ["deployed.2"]);
+    assert_eq!(listed(&["--kind", "task_failed"])["events"], json!([]));
+    let table = out(&daemon.cli(&["event", "list", "--agent", "scout"]));
+    assert!(table.starts_with("TIME ") && table.contains("event_type=deployed.1"), "{table}");
+    assert!(refusal(&daemon.cli(&["event", "list", "--kind", "nonsense"]), 1).contains("unknown event kind"));
 }
 
 /// The words that people try first are understood.

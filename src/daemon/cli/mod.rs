@@ -18,7 +18,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::{Config, Document as _};
 use crate::kernel::cli::context::Global;
-use crate::kernel::cli::{Context, Error, Group, Subcommand, output, request};
+use crate::kernel::cli::{Context, Error, Example, Group, Subcommand, help, output, request};
 use crate::kernel::home::Home;
 use crate::kernel::settings::Settings;
 use crate::{DOMAINS, install};
@@ -31,8 +31,8 @@ Exit codes:
   2  usage error
   3  the daemon cannot be reached
   4  not found
-  5  refused: the key is missing or wrong
-  6  conflict with what is there";
+  5  refused: the API key is missing, wrong or may not do this
+  6  conflict: a name or a home is already in use";
 
 /// What `--help` shows of how it is used.
 const EXAMPLES: &str = "\
@@ -41,8 +41,11 @@ Examples:
   agentsvc open                                   open the page in the browser
   agentsvc providers set-key openai               use a real model
   agentsvc chat assistant                         talk to an agent
+  agentsvc agent create coder --name my-coder     create an agent
   agentsvc schedule create --agent assistant --cron '0 8 * * MON-FRI' --prompt 'What is new?'
   agentsvc approvals list                         pending approvals
+  agentsvc backup                                 make a backup
+  agentsvc doctor                                 find problems, and how to fix them
   agentsvc agent list --json | jq .               for programs
 
 Run `agentsvc <command> --help` for the options of a command.";
@@ -51,12 +54,21 @@ Run `agentsvc <command> --help` for the options of a command.";
 const OWN: &[Subcommand] = &[
     Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept")
         .under(Group::Daemon),
-    Subcommand::new::<start::Start>(1, "start", "Run the daemon").under(Group::Daemon),
+    Subcommand::new::<start::Start>(1, "start", "Run the daemon")
+        .examples(&[
+            Example::new("start", "In this terminal, until Ctrl-C"),
+            Example::new("start --detach", "In the background; `agentsvc stop` stops it"),
+            Example::new("start --listen 127.0.0.1:8080", "At another address"),
+        ])
+        .under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
     Subcommand::new::<open::Open>(63, "open", "Open the page in the browser").under(Group::Daemon),
     Subcommand::new::<service::Service>(4, "service", "Install or remove the daemon as a service of your user")
         .under(Group::Daemon),
-    Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
+    Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON").examples(&[
+        Example::new("api GET '/api/agents?limit=3'", "Read"),
+        Example::new("api POST /api/goals title='Ship it'", "Write"),
+    ]),
     Subcommand::new::<version::Version>(65, "version", "Print the version"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
@@ -76,7 +88,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
-        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}Options:\n{options}{after-help}")
+        .help_template(help::TEMPLATE)
         .before_help(listed())
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
@@ -89,14 +101,11 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
 /// The subcommands by their groups.
 fn listed() -> String {
     let shown: Vec<Subcommand> = subcommands().into_iter().filter(|subcommand| !subcommand.is_hidden).collect();
-    let mut text = String::new();
-    for group in Group::ALL {
-        text.push_str(&format!("\n{}:\n", group.as_str()));
-        for subcommand in shown.iter().filter(|subcommand| subcommand.group == group) {
-            text.push_str(&format!("  {:11}  {}\n", subcommand.name, subcommand.about));
-        }
-    }
-    text.trim_end().to_owned()
+    let rows = |group: &Group| {
+        let of = shown.iter().filter(|subcommand| subcommand.group == *group);
+        (group.as_str(), of.map(|subcommand| (subcommand.name.to_owned(), subcommand.about.to_owned())).collect())
+    };
+    help::listing(&Group::ALL.iter().map(rows).collect::<Vec<_>>())
 }
 
 /// The routes of the API at and under a path.
@@ -176,6 +185,53 @@ mod tests {
         }
     }
 
+    /// The words of an example. Quotes keep spaces, and what follows `<` or `|` is for the shell.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut is_quoted) = (vec![String::new()], false);
+        for character in line.split(['<', '|']).next().unwrap_or_default().trim().chars() {
+            match character {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(character),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn examples_are_understood() {
+        let shown = subcommands();
+        let lines = shown.iter().flat_map(|subcommand| subcommand.shown_examples()).map(|example| example.line);
+        let of_all = EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("agentsvc "));
+        // What it does stands behind two spaces.
+        let of_all = of_all.map(|line| line.split("  ").next().unwrap());
+        let lines: Vec<&str> = lines.chain(of_all).collect();
+        assert!(lines.len() > 20);
+        for line in lines {
+            let parsed = parser(|_| true).try_get_matches_from(words(&format!("agentsvc {line}")));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn long_lists_have_headings() {
+        for subcommand in subcommands() {
+            let command = subcommand.command(Some(routes));
+            let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            let headed: Vec<&str> = subcommand.headings().iter().flat_map(|(_, names)| *names).copied().collect();
+            assert!(names.len() <= 12 || !headed.is_empty(), "{}: {} in one list", subcommand.name, names.len());
+            let missing: Vec<&&str> = headed.iter().filter(|name| !names.contains(name)).collect();
+            assert!(missing.is_empty(), "{}: {missing:?} are under a heading only", subcommand.name);
+            let bare: Vec<&&str> = names.iter().filter(|name| !headed.contains(name)).collect();
+            assert!(headed.is_empty() || bare.is_empty(), "{}: {bare:?} are under no heading", subcommand.name);
+        }
+        let help = parser(|_| true).try_get_matches_from(["agentsvc", "agent", "--help"]).unwrap_err().to_string();
+        let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+        assert!(place("\nAgents:\n  create ") < place("\nTalk:\n") && place("\nTalk:\n") < place("\nOptions:\n"));
+        assert!(place("Examples:\n  # ") < place("Run `agentsvc agent <command> --help`"));
+        assert_eq!(help.matches("\n  sessions-switch ").count(), 1);
+    }
+
     #[test]
     fn global_options_stand_before_or_after_the_command() {
         let before = parse("agentsvc --json --home /x status").unwrap();
@@ -203,8 +259,10 @@ mod tests {
             "audit ls",
             "budget list",
             "status",
-            "agent new a.toml",
+            "agent create a.toml",
             "agent new --name a --model m --provider p --prompt x",
+            "agent delete a",
+            "event list -n 5 --kind turn_failed",
             "agent list --limit 3",
             "agent show a",
             "agent kill a b",

@@ -10,17 +10,15 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::kernel::cli::Error;
-use crate::kernel::config::nearest;
 use crate::kernel::host::{host_of, is_loopback};
 use crate::kernel::sse;
 
 /// How long a connection may take; a daemon is near.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Agents among whose names a wrong one is looked for.
-const NAMES_MAX: &str = "1000";
+/// The header that has the cursor of the next page of a list that is an array.
+const NEXT_CURSOR: &str = "x-next-cursor";
 /// Bytes of one event of a stream.
 const EVENT_BYTES_MAX: usize = 8 << 20;
 
@@ -165,21 +163,15 @@ impl Client {
         Ok(Events { response, parser: sse::Parser::new(EVENT_BYTES_MAX), ready: VecDeque::new() })
     }
 
-    /// The id of the agent that is called `agent` or has this id.
-    pub(crate) async fn agent_id(&self, agent: &str) -> Result<String, Error> {
-        if let Ok(id) = agent.parse::<Uuid>() {
-            return Ok(id.to_string());
-        }
-        let found = self.get("/api/agents", &[("name", agent), ("limit", "2")]).await?;
-        let mut found = found.as_array().into_iter().flatten();
-        let named = found.find(|found| found["name"] == agent).and_then(|found| found["id"].as_str());
-        if let Some(id) = named {
-            return Ok(id.to_owned());
-        }
-        let all = self.get("/api/agents", &[("limit", NAMES_MAX)]).await?;
-        let names = all.as_array().into_iter().flatten().filter_map(|agent| agent["name"].as_str());
-        let near = nearest(agent, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        Err(Error::NotFound(format!("agent {agent} does not exist{near}")))
+    /// One page of a list: its items, and the cursor of the next page.
+    pub(crate) async fn page(&self, path: &str, query: &[(&str, &str)]) -> Result<(Vec<Value>, Option<String>), Error> {
+        let response = self.send(Method::GET, path, query, None).await?;
+        let cursor = response.headers().get(NEXT_CURSOR).and_then(|cursor| cursor.to_str().ok()).map(str::to_owned);
+        let mut answer: Value = read(response).await?;
+        let cursor = cursor.or_else(|| answer["next_cursor"].as_str().map(str::to_owned));
+        let list = if answer.is_array() { Some(&mut answer) } else { lists(&mut answer).next() };
+        let items = list.and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        Ok((items, cursor))
     }
 
     /// Sends a request; an answer that is an error becomes one here.
@@ -264,6 +256,11 @@ impl Events {
             })?;
         }
     }
+}
+
+/// The lists in an object.
+fn lists(answer: &mut Value) -> impl Iterator<Item = &mut Value> {
+    answer.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut).filter(|value| value.is_array())
 }
 
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T, Error> {

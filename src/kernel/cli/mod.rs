@@ -3,15 +3,19 @@
 pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod error;
+pub(crate) mod help;
 mod markdown;
+pub(crate) mod names;
 pub(crate) mod output;
+mod path;
 pub(crate) mod request;
 pub(crate) mod resource;
-mod show;
+pub(crate) mod show;
 mod subcommand;
 
 pub use context::Context;
 pub use error::{Error, Exit};
+pub(crate) use help::{Example, Heading};
 pub(crate) use resource::Resource;
 pub(crate) use subcommand::Run;
 pub use subcommand::{Group, Subcommand};

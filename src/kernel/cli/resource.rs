@@ -9,6 +9,8 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::client::{Body, Client};
+use super::names::{Listed, is_agent};
+use super::path::{Means, Names, Place, one_of, places, shape};
 use super::{Context, Error, show};
 use crate::kernel::percent::encoded;
 
@@ -29,12 +31,14 @@ pub(crate) struct Resource {
     pub(crate) columns: &'static [(&'static str, &'static str)],
     /// The path that `list` reads, where it is not the resource's own.
     list: Option<&'static str>,
+    /// What its items are named by.
+    names: Names,
 }
 
 impl Resource {
     /// Everything at and under `path`.
     pub(crate) const fn at(path: &'static str) -> Self {
-        Self { path, without: &[], columns: &[], list: None }
+        Self { path, without: &[], columns: &[], list: None, names: Names::Own }
     }
 
     /// Leaves paths out.
@@ -46,6 +50,18 @@ impl Resource {
     /// Makes `list` another name of `GET` at this path.
     pub(crate) const fn listed_at(mut self, path: &'static str) -> Self {
         self.list = Some(path);
+        self
+    }
+
+    /// Its items have no names: the name of an agent stands for the only one of that agent.
+    pub(crate) const fn of_agents(mut self) -> Self {
+        self.names = Names::Agents;
+        self
+    }
+
+    /// Its items have ids alone.
+    pub(crate) const fn without_names(mut self) -> Self {
+        self.names = Names::None;
         self
     }
 
@@ -65,14 +81,6 @@ struct Deed {
     places: Vec<Place>,
 }
 
-/// A parameter of a path.
-struct Place {
-    /// Its name in the pattern.
-    name: String,
-    /// It is an agent, which may be named instead.
-    is_agent: bool,
-}
-
 /// The subcommands of these resources that a command does not have already.
 pub(super) fn added(command: Command, routes: Routes, resources: &[Resource]) -> Command {
     let missing = deeds(routes, resources).into_iter().filter(|deed| command.find_subcommand(&deed.name).is_none());
@@ -80,13 +88,19 @@ pub(super) fn added(command: Command, routes: Routes, resources: &[Resource]) ->
     command.subcommands(missing)
 }
 
-/// Calls the route of the subcommand `name`.
+/// Calls the route of the subcommand `name` of `command`.
 ///
 /// # Errors
 /// Those of reading a body, of the daemon, and of writing the answer.
-pub(super) fn run(name: &str, typed: &ArgMatches, context: &Context, resources: &[Resource]) -> Result<(), Error> {
+pub(super) fn run(
+    command: &str,
+    name: &str,
+    typed: &ArgMatches,
+    context: &Context,
+    resources: &[Resource],
+) -> Result<(), Error> {
     let deed = deeds(context.routes(), resources).into_iter().find(|deed| deed.name == name);
-    deed.ok_or_else(|| Error::Usage(format!("unknown subcommand {name}")))?.run(typed, context)
+    deed.ok_or_else(|| Error::Usage(format!("unknown subcommand {name}")))?.run(command, typed, context)
 }
 
 fn deeds(routes: Routes, resources: &[Resource]) -> Vec<Deed> {
@@ -94,9 +108,18 @@ fn deeds(routes: Routes, resources: &[Resource]) -> Vec<Deed> {
     for resource in resources {
         let operations: Vec<Operation> =
             routes(resource.path).into_iter().filter(|operation| !resource.without.contains(&operation.path)).collect();
+        let list_at = |path: &str| {
+            let lists = |other: &&Operation| other.verb == Verb::Get && shape(other.path) == shape(path);
+            operations.iter().find(lists).map(|list| name_of(list, resource.path, &operations))
+        };
         for operation in &operations {
             let name = name_of(operation, resource.path, &operations);
-            all.push(Deed { name, places: places(operation.path), operation: operation.clone(), resource: *resource });
+            all.push(Deed {
+                name,
+                places: places(operation.path, resource.names, list_at),
+                operation: operation.clone(),
+                resource: *resource,
+            });
         }
     }
     all
@@ -130,19 +153,9 @@ fn name_of(operation: &Operation, prefix: &str, others: &[Operation]) -> String 
     words.into_iter().chain((!deed.is_empty()).then_some(deed)).collect::<Vec<_>>().join("-").replace('_', "-")
 }
 
-fn places(path: &str) -> Vec<Place> {
-    let segments: Vec<&str> = path.split('/').collect();
-    let place = |pair: &[&str]| {
-        let [before, segment] = pair else { return None };
-        let name = segment.strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
-        Some(Place { name: name.to_owned(), is_agent: *before == "agents" })
-    };
-    segments.windows(2).filter_map(place).collect()
-}
-
 /// `next_run` as an option: `next-run`. An agent is named without the word `id`.
 fn option_of(name: &str) -> String {
-    let name = if name == "agent_id" { "agent" } else { name };
+    let name = if is_agent(name) { name.trim_end_matches("_id") } else { name };
     name.replace('_', "-")
 }
 
@@ -162,12 +175,7 @@ impl Deed {
         };
         let is_free = |alias: &&&str| beside.find_subcommand(alias).is_none();
         command = command.visible_aliases(aliases.iter().filter(is_free).copied());
-        for place in &self.places {
-            let (value, about) = if place.is_agent { ("AGENT", "Its name or id") } else { ("ID", "Its id") };
-            let value = if place.name == "id" || place.is_agent { value.to_owned() } else { place.name.to_uppercase() };
-            let about = if value == "ID" || place.is_agent { about.to_owned() } else { format!("Its {}", place.name) };
-            command = command.arg(Arg::new(place.name.clone()).required(true).value_name(value).help(about));
-        }
+        command = command.args(self.places.iter().map(Place::argument));
         for input in self.operation.query.iter().chain(self.operation.body.iter().flatten()) {
             let id = option_of(&input.name);
             if command.get_arguments().all(|arg| arg.get_id() != &id) {
@@ -181,27 +189,35 @@ impl Deed {
         command
     }
 
-    fn run(&self, typed: &ArgMatches, context: &Context) -> Result<(), Error> {
+    fn run(&self, command: &str, typed: &ArgMatches, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let body = self.operation.body.as_ref().map(|inputs| self.body(inputs, typed)).transpose()?;
-        let answer = context.block_on(async {
-            let path = self.path(typed, &client).await?;
+        let asked = context.block_on(async {
+            let path = self.path(command, typed, &client).await?;
             let mut query = Vec::new();
             for input in &self.operation.query {
                 if let Some(value) = given(input, typed)? {
-                    let value = named(&input.name, value, &client).await?;
+                    let value = self.named(&input.name, value, &client).await?;
                     query.push((input.name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
                 }
             }
             let mut body = body;
-            if let Some(agent) = body.as_mut().and_then(|body| body.get_mut("agent_id")) {
-                *agent = named("agent_id", agent.take(), &client).await?;
+            for input in self.operation.body.iter().flatten() {
+                if let Some(value) = body.as_mut().and_then(|body| body.get_mut(&input.name)) {
+                    *value = self.named(&input.name, value.take(), &client).await?;
+                }
             }
             let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let method = Method::from_bytes(self.operation.verb.as_str().as_bytes()).unwrap_or(Method::GET);
-            client.call(method, &path, &query, body.as_ref()).await
-        })?;
-        match answer {
+            let mut answer = client.call(method, &path, &query, body.as_ref()).await?;
+            if let Body::Json(answer) = &mut answer
+                && !context.json()
+            {
+                client.name_agents(answer).await;
+            }
+            Ok(answer)
+        });
+        match asked.map_err(|error| self.with_next_step(command, error))? {
             Body::Json(answer) if context.json() => super::output::json(&answer),
             Body::Json(answer) => super::output::print(&show::answer(&answer, self.columns())),
             Body::Text(text) => super::output::text(&text),
@@ -210,22 +226,75 @@ impl Deed {
         }
     }
 
+    /// What the daemon refused, with the command that helps.
+    fn with_next_step(&self, command: &str, error: Error) -> Error {
+        let name = &self.name;
+        let next = match (&error, self.places.last()) {
+            (Error::Answer { status: 400 | 422, .. }, _) => format!("see `agentsvc {command} {name} --help`"),
+            (Error::Answer { status: 404, .. }, Some(place)) => match place.listed_by(command) {
+                Some(list) => format!("list them with `agentsvc {list}`"),
+                None => return error,
+            },
+            _ => return error,
+        };
+        match error {
+            Error::Answer { status, message } => Error::Answer { status, message: format!("{message}; {next}") },
+            other => other,
+        }
+    }
+
     /// The columns of its list: those of the resource are for the things that it is named after.
     fn columns(&self) -> &'static [(&'static str, &'static str)] {
         if self.operation.path == self.resource.path { self.resource.columns } else { &[] }
     }
 
-    async fn path(&self, typed: &ArgMatches, client: &Client) -> Result<String, Error> {
-        let mut path = self.operation.path.to_owned();
-        for place in &self.places {
+    async fn path(&self, command: &str, typed: &ArgMatches, client: &Client) -> Result<String, Error> {
+        let mut path = String::new();
+        for segment in self.operation.path.split('/').skip(1) {
+            let name = segment.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+            let name = name.map(|name| name.trim_start_matches('*'));
+            let Some(place) = self.places.iter().find(|place| Some(place.name.as_str()) == name) else {
+                path.push_str(&format!("/{segment}"));
+                continue;
+            };
             let typed = typed.get_one::<String>(&place.name).map(String::as_str).unwrap_or_default();
-            let value = if place.is_agent { client.agent_id(typed).await? } else { typed.to_owned() };
+            let value = match &place.means {
+                Means::Agent => client.agent_id(typed).await?,
+                Means::Item { noun, elsewhere, .. } => {
+                    let listed = Listed::new(elsewhere.unwrap_or(&path), noun.as_str());
+                    let listed = listed.by(place.listed_by(command).unwrap_or_default());
+                    let listed = if self.resource.names == Names::Agents { listed.of_agents() } else { listed };
+                    client.id_of(&listed, typed).await?
+                }
+                Means::Text => typed.to_owned(),
+            };
             // The rest of a path may have slashes of its own.
-            let rest = value.split('/').map(encoded).collect::<Vec<_>>().join("/");
-            path = path.replace(&format!("{{{}}}", place.name), &encoded(&value));
-            path = path.replace(&format!("{{*{}}}", place.name), &rest);
+            let is_rest = segment.starts_with("{*");
+            let value = if is_rest {
+                value.split('/').map(encoded).collect::<Vec<_>>().join("/")
+            } else {
+                encoded(&value).to_string()
+            };
+            path.push_str(&format!("/{value}"));
         }
         Ok(path)
+    }
+
+    /// An id where a name was given.
+    async fn named(&self, input: &str, value: Value, client: &Client) -> Result<Value, Error> {
+        let listed = match input {
+            _ if is_agent(input) => Listed::agents(),
+            "parent_id" => {
+                Listed::new(self.resource.path, one_of(self.resource.path.rsplit('/').next().unwrap_or_default()))
+            }
+            "session_id" => Listed::new("/api/sessions", "session"),
+            "user_id" => Listed::new("/api/users", "user"),
+            _ => return Ok(value),
+        };
+        match value.as_str().filter(|typed| !typed.is_empty()) {
+            Some(typed) => client.id_of(&listed, typed).await.map(Value::String),
+            None => Ok(value),
+        }
     }
 
     /// The body that was given: that of a file, with the options over its keys.
@@ -246,10 +315,11 @@ impl Deed {
 /// The option of an input.
 fn argument(id: String, input: &Input) -> Arg {
     let about = match input.about.as_str() {
-        "" if input.name == "agent_id" => "Name or id of the agent",
-        about => about.trim_end_matches('.'),
+        "" if is_agent(&input.name) => "Name or id of the agent".to_owned(),
+        "" => words(&input.name),
+        about => about.trim_end_matches('.').to_owned(),
     };
-    let arg = Arg::new(id.clone()).long(id).help(about.to_owned());
+    let arg = Arg::new(id.clone()).long(id).help(about);
     match input.takes {
         Takes::Switch => {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL");
@@ -257,10 +327,17 @@ fn argument(id: String, input: &Input) -> Arg {
         }
         Takes::Number => arg.value_name("NUMBER").allow_negative_numbers(true),
         Takes::Json => arg.value_name("JSON"),
-        Takes::Text if input.name == "agent_id" => arg.value_name("AGENT"),
+        Takes::Text if is_agent(&input.name) => arg.value_name("AGENT").alias(input.name.replace('_', "-")),
         Takes::Text => arg.value_name("TEXT"),
     }
     .action(ArgAction::Set)
+}
+
+/// `due_at` as words: `Due at`.
+fn words(name: &str) -> String {
+    let mut characters = name.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + &characters.as_str().replace('_', " ")
 }
 
 /// What was typed for an input.
@@ -279,14 +356,6 @@ fn given(input: &Input, typed: &ArgMatches) -> Result<Option<Value>, Error> {
         // Words need no quotes; what it may be, the daemon knows.
         Takes::Json => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
     }))
-}
-
-/// An agent's id where its name was given.
-async fn named(input: &str, value: Value, client: &Client) -> Result<Value, Error> {
-    match (input, value.as_str()) {
-        ("agent_id", Some(agent)) => client.agent_id(agent).await.map(Value::String),
-        _ => Ok(value),
-    }
 }
 
 /// Reads a JSON object from a file or from standard input.

@@ -12,7 +12,7 @@ const COLUMNS_MAX: usize = 6;
 /// Characters of a cell of a table.
 const CELL_MAX: usize = 60;
 /// The keys that say most, in the order in which they are shown.
-const FIRST: [&str; 17] = [
+const FIRST: [&str; 16] = [
     "id",
     "name",
     "title",
@@ -23,11 +23,10 @@ const FIRST: [&str; 17] = [
     "status",
     "state",
     "enabled",
-    "agent_name",
+    "agent",
     "cron",
     "next_run",
     "message_count",
-    "agent_id",
     "timestamp",
     "created_at",
 ];

@@ -2,8 +2,9 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
+use super::help::{with_examples, with_headings};
 use super::resource::{self, Routes};
-use super::{Context, Error, Resource};
+use super::{Context, Error, Example, Heading, Resource};
 
 /// What a subcommand does once its options are read.
 pub(crate) trait Run: FromArgMatches {
@@ -56,6 +57,9 @@ pub struct Subcommand {
     /// Another name that is understood.
     alias: Option<&'static str>,
     resources: &'static [Resource],
+    /// The groups of its subcommands in its own help; empty: one list.
+    headings: &'static [Heading],
+    examples: &'static [Example],
     options: Augment,
     /// `None`: all of its subcommands are made from routes.
     run: Option<RunTyped>,
@@ -64,23 +68,20 @@ pub struct Subcommand {
 impl Subcommand {
     /// A subcommand with the options of `T`.
     pub(crate) const fn new<T: Args + Run>(order: u8, name: &'static str, about: &'static str) -> Self {
-        let (options, run): (Augment, RunTyped) = (T::augment_args, run::<T>);
-        Self {
-            name,
-            about,
-            order,
-            group: Group::More,
-            is_hidden: false,
-            alias: None,
-            resources: &[],
-            options,
-            run: Some(run),
-        }
+        Self::made(order, name, about, T::augment_args, Some(run::<T>))
     }
 
     /// A subcommand that has the subcommands of `T`.
     pub(crate) const fn group<T: clap::Subcommand + Run>(order: u8, name: &'static str, about: &'static str) -> Self {
-        let (options, run): (Augment, RunTyped) = (group::<T>, run::<T>);
+        Self::made(order, name, about, group::<T>, Some(run::<T>))
+    }
+
+    /// A subcommand whose subcommands are made from routes.
+    pub(crate) const fn of(order: u8, name: &'static str, about: &'static str, resources: &'static [Resource]) -> Self {
+        Self::made(order, name, about, needs_one, None).with(resources)
+    }
+
+    const fn made(order: u8, name: &'static str, about: &'static str, options: Augment, run: Option<RunTyped>) -> Self {
         Self {
             name,
             about,
@@ -89,20 +90,28 @@ impl Subcommand {
             is_hidden: false,
             alias: None,
             resources: &[],
+            headings: &[],
+            examples: &[],
             options,
-            run: Some(run),
+            run,
         }
-    }
-
-    /// A subcommand whose subcommands are made from routes.
-    pub(crate) const fn of(order: u8, name: &'static str, about: &'static str, resources: &'static [Resource]) -> Self {
-        let options: Augment = needs_one;
-        Self { name, about, order, group: Group::More, is_hidden: false, alias: None, resources, options, run: None }
     }
 
     /// Has the routes of `resources` as subcommands, beside its own.
     pub(crate) const fn with(mut self, resources: &'static [Resource]) -> Self {
         self.resources = resources;
+        self
+    }
+
+    /// Lists its subcommands under these headings in its own help.
+    pub(crate) const fn headed(mut self, headings: &'static [Heading]) -> Self {
+        self.headings = headings;
+        self
+    }
+
+    /// Shows these examples in its help and in that of its subcommands.
+    pub(crate) const fn examples(mut self, examples: &'static [Example]) -> Self {
+        self.examples = examples;
         self
     }
 
@@ -130,14 +139,28 @@ impl Subcommand {
         self.resources
     }
 
+    /// The groups of its subcommands.
+    #[cfg(test)]
+    pub(crate) fn headings(&self) -> &'static [Heading] {
+        self.headings
+    }
+
+    /// What its help shows of how it is used.
+    #[cfg(test)]
+    pub(crate) fn shown_examples(&self) -> &'static [Example] {
+        self.examples
+    }
+
     /// What the parser is told of it. With `routes`, the subcommands that are made from them are there, which takes a while.
     pub(crate) fn command(&self, routes: Option<Routes>) -> Command {
         let command = (self.options)(Command::new(self.name));
-        let command = command.mut_subcommands(short);
+        let taken: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let command = command.mut_subcommands(|command| short(command, &taken));
         let command = match routes {
             Some(routes) => resource::added(command, routes, self.resources),
             None => command,
         };
+        let command = with_headings(with_examples(command, self.examples), self.headings);
         let command = if let Some(alias) = self.alias { command.alias(alias) } else { command };
         command.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
     }
@@ -147,7 +170,7 @@ impl Subcommand {
         let own = (self.options)(Command::new(self.name));
         match (typed.subcommand(), self.run) {
             (Some((name, typed)), _) if own.find_subcommand(name).is_none() => {
-                resource::run(name, typed, context, self.resources)
+                resource::run(self.name, name, typed, context, self.resources)
             }
             (_, Some(run)) => run(typed, context),
             (_, None) => Err(Error::Usage(format!("{} needs a subcommand", self.name))),
@@ -155,13 +178,22 @@ impl Subcommand {
     }
 }
 
-/// Subcommands of these names have short ones.
-fn short(command: Command) -> Command {
-    match command.get_name() {
-        "list" => command.visible_alias("ls"),
-        "delete" | "remove" | "kill" => command.visible_alias("rm"),
-        _ => command,
-    }
+/// Subcommands of these names are understood by other usual ones, unless those are `taken`.
+fn short(command: Command, taken: &[String]) -> Command {
+    let (shown, hidden): (&[&'static str], &[&'static str]) = match command.get_name() {
+        "list" => (&["ls"], &[]),
+        "show" => (&["get"], &["info"]),
+        "info" => (&[], &["show", "get"]),
+        "create" => (&["new"], &["add"]),
+        "add" => (&[], &["create", "new"]),
+        "delete" => (&["rm"], &["remove"]),
+        "remove" => (&["rm"], &["delete"]),
+        "revoke" => (&[], &["delete", "remove", "rm"]),
+        _ => (&[], &[]),
+    };
+    let is_free = |name: &&&str| !taken.iter().any(|taken| taken == **name);
+    let command = command.visible_aliases(shown.iter().filter(is_free).copied());
+    command.aliases(hidden.iter().filter(is_free).copied())
 }
 
 fn needs_one(command: Command) -> Command {

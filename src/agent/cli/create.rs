@@ -1,4 +1,4 @@
-//! `agent new`: an agent from an agent type, from a manifest file, from standard input, or from options.
+//! `agent create`: an agent from an agent type, from a manifest file, from standard input, or from options.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::kernel::cli::output;
 use crate::kernel::cli::output::field;
 use crate::kernel::percent::encoded;
 
-/// Options of `agent new`.
+/// Options of `agent create`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct New {
+pub(crate) struct Create {
     /// An agent type of the daemon (`coder`), or a manifest file (`./my.toml`); `-` reads it from standard input
     #[arg(value_name = "TYPE_OR_FILE")]
     manifest: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct New {
     prompt: Option<String>,
 }
 
-impl New {
+impl Create {
     /// Creates the agent and prints its id.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
@@ -94,7 +94,8 @@ async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
     match client.get(&path, &[]).await {
         Ok(found) => Ok(field(&found, "/manifest_toml")),
         Err(Error::Answer { status: 404, .. }) => {
-            let text = format!("no agent type or file named {name:?}; `GET /api/templates` lists agent types");
+            let text =
+                format!("no agent type or file named {name:?}; list agent types with `agentsvc agent-type list`");
             Err(Error::NotFound(text))
         }
         Err(error) => Err(error),
@@ -109,11 +110,11 @@ fn read_stdin() -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{New, encoded, is_path};
+    use super::{Create, encoded, is_path};
 
-    fn new(name: Option<&str>, model: Option<&str>, prompt: Option<&str>) -> New {
+    fn new(name: Option<&str>, model: Option<&str>, prompt: Option<&str>) -> Create {
         let own = |text: Option<&str>| text.map(str::to_owned);
-        New { manifest: None, name: own(name), model: own(model), provider: None, prompt: own(prompt) }
+        Create { manifest: None, name: own(name), model: own(model), provider: None, prompt: own(prompt) }
     }
 
     #[test]

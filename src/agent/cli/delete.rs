@@ -1,4 +1,4 @@
-//! `agent kill`: deletes agents.
+//! `agent delete`: deletes agents.
 
 use clap::Args;
 
@@ -6,15 +6,15 @@ use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 
-/// Options of `agent kill`.
+/// Options of `agent delete`.
 #[derive(Debug, Args)]
-pub(crate) struct Kill {
+pub(crate) struct Delete {
     /// Names or ids
     #[arg(required = true)]
     agents: Vec<String>,
 }
 
-impl Kill {
+impl Delete {
     /// Deletes the agents in turn; the first that cannot be deleted ends it.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;

@@ -1,0 +1,112 @@
+//! `event list`: what happened lately.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::kernel::cli::client::Client;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output::field;
+use crate::kernel::cli::{Error, Example, Run, output, show};
+use crate::kernel::percent::encoded;
+
+/// What the help shows of how it is used.
+pub(crate) const EXAMPLES: &[Example] = &[
+    Example::new("event create --event-type deployed --payload '{\"version\": 3}'", "Publish an event"),
+    Example::new("event list --kind turn_failed", "List the recent turns that failed"),
+];
+
+/// The stored events come at once, and then those to come: a pause this long is between both.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long is read where events never pause.
+const READ_MAX: Duration = Duration::from_secs(5);
+
+/// Subcommands of `event`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Event {
+    /// List recent events, the newest last
+    List(List),
+}
+
+/// Options of `event list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Maximum number of events
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Only events of these kinds, separated by commas, such as `turn_failed,task_posted`
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Only events of this agent: its name or id
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+impl Run for Event {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let Self::List(list) = self;
+        let client = context.client()?;
+        context.block_on(async {
+            let mut answer = json!({ "events": list.read(&client).await? });
+            if context.json() {
+                return output::json(&answer);
+            }
+            client.name_agents(&mut answer).await;
+            for event in answer["events"].as_array_mut().into_iter().flatten() {
+                event["detail"] = detail(&event["event"]).into();
+            }
+            let columns = [("TIME", "/at"), ("KIND", "/kind"), ("AGENT", "/agent"), ("DETAIL", "/detail")];
+            output::print(&show::answer(&answer, &columns))
+        })
+    }
+}
+
+impl List {
+    /// The stored events, at most so many of the newest.
+    async fn read(&self, client: &Client) -> Result<VecDeque<Value>, Error> {
+        let mut path = format!("/api/world/events?kind={}", encoded(self.kind.as_deref().unwrap_or_default()));
+        if let Some(agent) = &self.agent {
+            path.push_str(&format!("&agent_id={}", client.agent_id(agent).await?));
+        }
+        let mut stream = client.events(Method::GET, &path, None).await?;
+        let (mut events, end) = (VecDeque::new(), Instant::now() + READ_MAX);
+        while let Ok(Ok(event)) = timeout_at(end, timeout(PAUSE, stream.next())).await {
+            let Some(event) = event? else { break };
+            if event.name == "event" {
+                let event = serde_json::from_str(&event.data).map_err(|error| Error::Protocol(error.to_string()))?;
+                events.push_back(event);
+                if events.len() > self.limit {
+                    events.pop_front();
+                }
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// What an event says beside its kind and its ids.
+fn detail(event: &Value) -> String {
+    let says = |(key, value): (&String, &Value)| {
+        let text = field(value, "");
+        let is_said = key != "kind" && key != "agent" && !key.ends_with("_id") && !text.is_empty();
+        is_said.then(|| format!("{key}={text}"))
+    };
+    event.as_object().into_iter().flatten().filter_map(says).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::detail;
+
+    #[test]
+    fn a_detail_is_what_no_column_says() {
+        let event = json!({ "kind": "task_posted", "agent": "scout", "task_id": "1", "title": "a", "error": null });
+        assert_eq!(detail(&event), "title=a");
+    }
+}

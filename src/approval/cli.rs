@@ -50,7 +50,10 @@ impl Run for Approvals {
                 if context.json() {
                     return output::json(&answer);
                 }
-                context.block_on(async { Ok(client.name_agents(&mut answer).await) })?;
+                context.block_on(async {
+                    client.name_agents(&mut answer).await;
+                    Ok(())
+                })?;
                 return output::print(&listed(&answer));
             }
             Self::Approve { id, answer, reason, totp_code } => {

@@ -139,7 +139,10 @@ fn show(context: &Context, asked: impl Future<Output = Result<Value, Error>>, cl
     if context.json() {
         return output::json(&answer);
     }
-    context.block_on(async { Ok(client.name_agents(&mut answer).await) })?;
+    context.block_on(async {
+        client.name_agents(&mut answer).await;
+        Ok(())
+    })?;
     output::print(&render(&answer))
 }
 

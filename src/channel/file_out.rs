@@ -143,7 +143,7 @@ pub(super) async fn load(
     let read = tokio::task::spawn_blocking(move || {
         let (_, reader) = files.open_upload(file_id)?;
         let mut bytes = Vec::new();
-        reader.take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(|_| FilesError::Failed)?;
+        reader.take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(FilesError::of_read)?;
         Ok::<_, FilesError>(content(bytes, filename, mime_type, is_fetching))
     });
     match read.await {

@@ -258,7 +258,7 @@ table! {
         security: Security => table(),
         /// Input log for replays.
         inputs: Inputs => table(),
-        /// Log output on stderr.
+        /// Log output.
         log: Log => table(),
     }
 }

@@ -1,4 +1,4 @@
-//! `logs`: the end of the newest log file, or the lines as they come.
+//! `logs`: the newest lines of the log files, or the lines as they come.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -43,18 +43,31 @@ impl Logs {
     fn print_file(&self, context: &Context) -> Result<(), Error> {
         let directory = context.home()?.logs_dir();
         let cannot = |path: &Path| Error::io(format!("cannot read {}", path.display()));
-        let newest = match logging::newest(&directory) {
-            Ok(newest) => newest,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        let files = match logging::newest_first(&directory) {
+            Ok(files) => files,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(cannot(&directory)(error)),
         };
-        match newest {
-            Some(path) => {
-                tail(&path, self.lines).map_err(cannot(&path))?.lines().try_for_each(|line| print(context, line))
-            }
-            None if self.follow => Ok(()),
-            None => Err(Error::NotFound(format!("no log files in {}", directory.display()))),
+        if files.is_empty() {
+            let none = || Error::NotFound(format!("no log files in {}", directory.display()));
+            return if self.follow { Ok(()) } else { Err(none()) };
         }
+        let (mut texts, mut left) = (Vec::new(), self.lines);
+        for path in files {
+            if left == 0 {
+                break;
+            }
+            match tail(&path, left) {
+                Ok(text) => {
+                    left -= text.lines().count();
+                    texts.push(text);
+                }
+                // The daemon deletes the oldest.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                Err(error) => return Err(cannot(&path)(error)),
+            }
+        }
+        texts.iter().rev().flat_map(|text| text.lines()).try_for_each(|line| print(context, line))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use agentsvc_api::http::files::FilesError;
 use agentsvc_api::media::host::{MediaHost, Wanted};
 use agentsvc_api::upload::files::Upload;
 use agentsvc_components::FileId;
@@ -246,7 +247,8 @@ async fn recording_ms(context: &Context, file: FileId) -> Result<u64, String> {
         }
         let (_, mut reader) = files.open_upload(file).map_err(|error| error.to_string())?;
         let mut content = Vec::new();
-        std::io::Read::read_to_end(&mut reader, &mut content).map_err(|_| "The upload cannot be read.".to_owned())?;
+        let read = std::io::Read::read_to_end(&mut reader, &mut content);
+        read.map_err(|error| FilesError::of_read(error).to_string())?;
         chooser.recording_ms(&content).ok_or_else(|| "The upload is no recording in a known format.".to_owned())
     });
     read.await.unwrap_or_else(|_| Err("The upload cannot be read.".to_owned()))

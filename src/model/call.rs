@@ -277,8 +277,8 @@ impl Running {
     }
 
     fn fall_back(mut self, error: &CallError) {
-        tracing::warn!(turn = %self.call.turn(), code = error.code.as_str(), message = error.message,
-            "the model failed; trying the next fallback model");
+        tracing::warn!(turn = %self.call.turn(), agent = %self.call.agent, code = error.code.as_str(),
+            message = error.message, "the model failed; trying the next fallback model");
         self.candidate += 1;
         self.submit();
     }

@@ -27,6 +27,7 @@ use agentsvc_api::world::installation::FileWarnings;
 use agentsvc_components::{AgentId, FileId};
 use attach::Reader;
 use futures_util::future::BoxFuture;
+use record::CheckedReader;
 use share::UploadShare;
 use sweeper::Sweeper;
 use uploads::Uploads;
@@ -132,7 +133,10 @@ impl Files for LocalFiles {
     }
 
     fn open_upload(&self, file: FileId) -> Result<(Upload, FileReader), FilesError> {
-        self.uploads.open(file).map(|(upload, content)| (upload, Box::new(content) as FileReader))
+        let upload = self.uploads.get(file)?;
+        let (uploads, of) = (self.uploads.clone(), upload.clone());
+        let content = CheckedReader::new(self.uploads.open_fresh(file)?, &upload, move || uploads.note_damaged(&of))?;
+        Ok((upload, Box::new(content)))
     }
 
     fn remove_upload(&self, file: FileId) -> Result<(), FilesError> {

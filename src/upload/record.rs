@@ -79,6 +79,40 @@ pub(super) fn is_whole(file: &mut File, upload: &Upload) -> io::Result<bool> {
     Ok(left == 0 && hex(&hash.finalize()) == upload.sha256)
 }
 
+/// Reads content and compares it with its checksum on the way: the last bytes are only given when all of them are what
+/// came in.
+pub(super) struct CheckedReader<D> {
+    file: File,
+    left: u64,
+    hash: Sha256,
+    sha256: String,
+    damaged: D,
+}
+
+impl<D: Fn() -> FilesError> CheckedReader<D> {
+    /// Reads the content of `upload` in `file`; one of another size is `damaged` at once.
+    pub(super) fn new(file: File, upload: &Upload, damaged: D) -> Result<Self, FilesError> {
+        if file.metadata().map_err(failed("read an upload"))?.len() != upload.size {
+            return Err(damaged());
+        }
+        Ok(Self { file, left: upload.size, hash: Sha256::new(), sha256: upload.sha256.clone(), damaged })
+    }
+}
+
+impl<D: Fn() -> FilesError> Read for CheckedReader<D> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(to.len());
+        if most == 0 {
+            return Ok(0);
+        }
+        let read = self.file.read(&mut to[..most])?;
+        self.hash.update(&to[..read]);
+        self.left -= read as u64;
+        let is_damaged = read == 0 || self.left == 0 && hex(&self.hash.finalize_reset()) != self.sha256;
+        if is_damaged { Err(io::Error::other((self.damaged)())) } else { Ok(read) }
+    }
+}
+
 /// The content, if it is what came in; read once.
 pub(super) fn read_whole(file: File, upload: &Upload) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(usize::try_from(upload.size).unwrap_or_default());
@@ -127,6 +161,46 @@ pub(crate) fn check_all(dir: &Path) -> io::Result<Checked> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_is_compared_while_it_is_read_and_its_end_is_kept_back_when_it_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        let record = Record {
+            agent: AgentId(uuid::Uuid::nil()),
+            holder: None,
+            filename: "a".to_owned(),
+            content_type: "text/plain".to_owned(),
+            size: content.len() as u64,
+            sha256: hex(&Sha256::digest(&content)),
+            created_at: Timestamp(0),
+        };
+        let upload = record.of("00000000-0000-0000-0000-000000000000".parse().unwrap());
+        let opened = |content: &[u8]| {
+            let path = dir.path().join("a");
+            std::fs::write(&path, content).unwrap();
+            CheckedReader::new(File::open(path).unwrap(), &upload, || FilesError::Damaged("d".to_owned()))
+        };
+        let mut read = Vec::new();
+        opened(&content).unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read, content);
+        assert!(matches!(opened(&content[1..]), Err(FilesError::Damaged(_))));
+        assert!(matches!(opened(&[&content[..], b"x"].concat()), Err(FilesError::Damaged(_))));
+        for at in [0, content.len() - 1] {
+            let mut damaged = content.clone();
+            damaged[at] ^= 1;
+            let (mut reader, mut read) = (opened(&damaged).unwrap(), Vec::new());
+            let error = reader.read_to_end(&mut read).unwrap_err();
+            let of = error.get_ref().and_then(|error| error.downcast_ref::<FilesError>());
+            assert!(matches!(of, Some(FilesError::Damaged(_))), "{error:?}");
+            assert!(read.len() < content.len(), "the end is kept back");
+        }
+        // Somebody cuts it meanwhile.
+        let mut reader = opened(&content).unwrap();
+        reader.read_exact(&mut [0; 10]).unwrap();
+        File::options().write(true).open(dir.path().join("a")).unwrap().set_len(1_000).unwrap();
+        assert!(reader.read_to_end(&mut Vec::new()).is_err());
+    }
 
     #[test]
     fn content_that_is_longer_or_shorter_than_what_came_in_is_not_whole() {

@@ -127,14 +127,14 @@ impl Uploads {
         read.map(Some).ok_or_else(|| self.note_damaged(&upload))
     }
 
-    fn note_damaged(&self, upload: &Upload) -> FilesError {
+    pub(super) fn note_damaged(&self, upload: &Upload) -> FilesError {
         let id = upload.id;
         self.room.damaged.fetch_add(1, Ordering::Relaxed);
         tracing::error!(upload = %id, agent = %upload.agent, "an upload is damaged: it does not match its SHA-256");
         FilesError::Damaged(format!("upload {id} is damaged: it does not match its checksum; upload it again"))
     }
 
-    /// Opens the content of an upload that has just come in.
+    /// Opens the content of an upload as it is on the disk.
     pub(super) fn open_fresh(&self, id: FileId) -> Result<File, FilesError> {
         let found = disk::there(disk::open(&self.room.content(id))).map_err(failed("open an upload"))?;
         found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))

@@ -61,6 +61,7 @@ mod inbox;
 mod knowledge;
 mod limits;
 mod lists;
+mod log_files;
 mod lost_clients;
 mod manifest_variables;
 mod mcp;

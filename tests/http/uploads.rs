@@ -1,7 +1,7 @@
 //! Uploads: what is taken, what is refused, how they are served, and that a kill leaves whole ones or none.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -45,6 +45,9 @@ fn a_file_is_kept_and_given_back() {
     let head = daemon.send("HEAD", &format!("/api/uploads/{id}"), &[], None);
     assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, Some("7"), 0));
     let tag = reply.header("etag").unwrap();
+    for name in ["etag", "content-type", "content-disposition", "content-security-policy", "accept-ranges"] {
+        assert_eq!(head.header(name), reply.header(name), "{name}");
+    }
     let known = daemon.send("GET", &format!("/api/uploads/{id}"), &[("if-none-match", tag)], None);
     assert_eq!((known.status, known.body.len()), (304, 0));
     // A copy is in the workspace, under its name or one like it.
@@ -70,6 +73,37 @@ fn a_file_is_compared_with_its_checksum_only_when_it_is_sent() {
     for other in [&ann, &bob] {
         other.get(&path).refused(404);
     }
+}
+
+#[test]
+fn a_large_file_is_compared_with_its_checksum_while_it_is_sent() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let content: Vec<u8> = (0..2_000_000_u32).map(|n| (n >> 3) as u8).collect();
+    let id = daemon.upload(&agent, "a.bin", &content);
+    let (path, stored) = (format!("/api/uploads/{id}"), daemon.home().join("uploads").join(&id));
+    let whole = daemon.get(&path);
+    assert!(whole.body == content, "the content came back changed");
+    let mut damaged = content.clone();
+    damaged[0] ^= 1;
+    fs::write(&stored, &damaged).unwrap();
+    // It begins at once, and never looks like a whole one.
+    let (head, mut body) = daemon.client().open("GET", &path, &[], None).unwrap();
+    assert_eq!((head.status, head.header("content-length")), (200, Some("2000000")));
+    let mut read = Vec::new();
+    let end = body.read_to_end(&mut read);
+    assert!(read.len() < content.len(), "{end:?}");
+    until("it is counted", || {
+        daemon.get("/api/metrics").text().contains("agentsvc_uploads_damaged_total 1\n").then_some(())
+    });
+    // Another size is found before anything is sent; what is known of it needs no content at all.
+    fs::write(&stored, &content[1..]).unwrap();
+    assert_eq!(daemon.get(&path).expect(500)["code"], "file_damaged");
+    fs::remove_file(&stored).unwrap();
+    let head = daemon.send("HEAD", &path, &[], None);
+    assert_eq!((head.status, head.header("content-length")), (200, Some("2000000")));
+    assert_eq!(head.header("etag"), whole.header("etag"));
+    daemon.get(&path).refused(404);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Files as bodies come from and go to them: read, written, and why that fails.
 
 use agentsvc_components::kernel::error_codes;
-use std::io::Read;
+use std::io::{self, Read};
 
 use hyper::StatusCode;
 
@@ -53,6 +53,18 @@ pub enum FilesError {
 }
 
 impl FilesError {
+    /// Why a [`FileReader`] failed.
+    #[must_use]
+    pub fn of_read(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(error) => error,
+            Err(error) => {
+                tracing::error!(%error, "a file could not be read");
+                Self::Failed
+            }
+        }
+    }
+
     /// The same, because of this field of the request.
     #[must_use]
     pub fn of_field(self, field: &'static str) -> Self {
@@ -78,7 +90,7 @@ impl From<FilesError> for Error {
     }
 }
 
-/// The content of a file. Reads touch the disk.
+/// The content of a file. Reads touch the disk; one that finds that the file is damaged fails with a [`FilesError`].
 pub type FileReader = Box<dyn Read + Send>;
 
 /// A file that is being written. It is there when `finish` has answered; dropped before, nothing of it stays.

@@ -83,10 +83,7 @@ fn read(mut content: FileReader, size: u64) -> Result<(Bytes, FileReader), Files
         Ok(_) if bytes.len() as u64 == size => Ok((Bytes::from(bytes), content)),
         // Somebody cut it while it was read: half a file must not look like a whole one.
         Ok(_) => Err(FilesError::Failed),
-        Err(error) => {
-            tracing::error!(%error, "a file could not be read");
-            Err(FilesError::Failed)
-        }
+        Err(error) => Err(FilesError::of_read(error)),
     }
 }
 

@@ -95,7 +95,7 @@ async fn begun(
         let mut content = Vec::new();
         let (_, reader) = files.open_upload(id)?;
         let read = reader.take(MEDIA_AUDIO_BYTES_MAX).read_to_end(&mut content);
-        read.map(|_| content).map_err(|_| FilesError::Failed)
+        read.map(|_| content).map_err(FilesError::of_read)
     });
     let content = content.await?;
     let recording_ms = host

@@ -162,10 +162,11 @@ pub trait Files: Send + Sync + 'static {
     /// [`FilesError::NotFound`].
     fn upload(&self, file: FileId) -> Result<Upload, FilesError>;
 
-    /// Opens an upload.
+    /// Opens an upload. Nothing of it is read: the content is compared with its checksum as it is read, and the last read
+    /// fails if it is damaged.
     ///
     /// # Errors
-    /// [`FilesError::NotFound`].
+    /// [`FilesError::NotFound`]; [`FilesError::Damaged`] for content of another size.
     fn open_upload(&self, file: FileId) -> Result<(Upload, FileReader), FilesError>;
 
     /// Takes an upload back, such as one whose request failed later.

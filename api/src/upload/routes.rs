@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agentsvc_components::FileId;
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_systems::taint::NoteUpload;
-use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::files::FilesError;
+use crate::http::files::{FileReader, FilesError};
 use crate::http::multipart::Multipart;
 use crate::http::receive::{Receiver, blocking};
 use crate::http::reply::Response;
@@ -139,8 +139,11 @@ async fn download(call: Call) -> Result<Response, Error> {
         reply::no_content()
     } else {
         let in_place = SHOWN_IN_PLACE.contains(&content_type.as_str());
-        // Its content is compared with its checksum, which takes a while, only when it is sent.
-        let (_, content) = blocking(move || files.open_upload(id)).await?;
+        // What is known of it is answer enough to HEAD.
+        let content: FileReader = match call.parts.method {
+            Method::HEAD => Box::new(std::io::empty()),
+            _ => blocking(move || files.open_upload(id)).await?.1,
+        };
         served::response(&call, Served { filename: &filename, content_type: &content_type, size, in_place, content })
             .await?
     };

@@ -123,6 +123,7 @@ const FILE: &[(&str, &[&str])] = &[
     ),
     ("[log]", &[]),
     ("format = \"xml\" # not one of ours", &["10: log.format: must be one of `human`, `json`"]),
+    ("max_bytes = 65535", &["13: log.max_bytes: must be 65536 to 1099511627776"]),
 ];
 
 #[test]

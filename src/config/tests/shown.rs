@@ -87,6 +87,7 @@ fn other(path: &str, kind: Kind) -> String {
         ("inputs.enabled", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),
+        ("log.max_bytes", _) => "77777".to_owned(),
         ("security.prompt_injection", _) => "\"block\"".to_owned(),
         ("security.manifest_keys", _) => format!("[\"{}\"]", "ab".repeat(32)),
         ("security.require_signed_manifests", _) => "true".to_owned(),

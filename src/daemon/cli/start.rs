@@ -92,6 +92,7 @@ impl Run for Start {
             format: self.log_format.unwrap_or(config.log.format),
             is_brief: greets,
             directory: &home.logs_dir(),
+            bytes_max: config.log.max_bytes,
             secrets: launch::secrets(&config),
             redact: agentsvc_systems::redact::redact,
         })?;

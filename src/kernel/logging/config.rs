@@ -1,4 +1,4 @@
-//! `[log]`: how log lines look on stderr; `log_level`: which there are.
+//! `[log]`: how log lines look on stderr, and how much of them is kept; `log_level`: which there are.
 
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ table! {
     pub struct Log {
         /// Format on stderr: `human` or `json`. Log files always contain JSON lines.
         format: Format => choice(Format::WORDS).writable().at_restart(),
+        /// Total size of the log files in bytes, 65536 to 1099511627776. The oldest files are deleted.
+        max_bytes: u64 = 256 << 20 => integer(1 << 16..=1 << 40).writable().at_restart(),
     }
 }
 

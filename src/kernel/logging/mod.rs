@@ -1,8 +1,8 @@
-//! Log lines: stderr for people or programs, a JSON file a day under `{home}/logs`, and whoever follows
-//! `/api/logs/stream`.
+//! Log lines: stderr for people or programs, JSON files under `{home}/logs`, and whoever follows `/api/logs/stream`.
 //!
 //! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
-//! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
+//! terminal. Lines that find a queue full are counted, and the count is written when there is room again. Lines that
+//! repeat are bounded before they are formatted ([`repeats`]), and the files are bounded in bytes ([`files`]).
 //!
 //! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their
 //! value ([`known_secrets`]), others and personal data by their shape ([`Redact`]).
@@ -11,6 +11,7 @@ pub mod config;
 mod files;
 mod line;
 mod outlet;
+mod repeats;
 mod secrets;
 
 use std::borrow::Cow;
@@ -19,20 +20,23 @@ use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use tracing::Level;
 use tracing_subscriber::Registry;
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use zeroize::Zeroizing;
 
-pub use self::files::{day_of, newest};
+pub use self::files::newest_first;
 pub use self::secrets::{KnownSecrets, known_secrets};
 
 use self::config::{Format, LogLevel};
-use self::files::{DailyFile, Terminal};
+use self::files::{RollingFile, Terminal};
 use self::line::{Clock, ToEach};
 use self::outlet::Outlet;
+use self::repeats::Repeats;
 use crate::kernel::config::Word as _;
 
 /// Crates that say too much: never more than this, unless everything is wanted.
@@ -77,8 +81,10 @@ pub struct Settings<'a> {
     pub format: Format,
     /// On stderr there are only warnings and errors: a person reads it, who finds the rest in the files.
     pub is_brief: bool,
-    /// Where the daily files go.
+    /// Where the files go.
     pub directory: &'a Path,
+    /// Bytes that all files together may have.
+    pub bytes_max: u64,
     /// Texts that must never stand in a line; more may become known later.
     pub secrets: Vec<Zeroizing<String>>,
     /// Takes out secrets and personal data by their shape.
@@ -88,6 +94,7 @@ pub struct Settings<'a> {
 /// Running log writers. Dropping it writes out what waits; lines after that are lost.
 #[derive(Debug)]
 pub struct Logging {
+    repeats: Repeats,
     outlets: Vec<Arc<Outlet>>,
     tap: Arc<OnceLock<Box<dyn Tap>>>,
     /// What was wrong with `RUST_LOG`, if anything.
@@ -112,22 +119,23 @@ impl Logging {
 
 impl Drop for Logging {
     fn drop(&mut self) {
+        self.repeats.end_period();
         self.outlets.iter().for_each(|outlet| outlet.close());
     }
 }
 
-/// Starts the writers, removes log files older than a week, and becomes the process's logger.
+/// Starts the writers, removes log files that are older than a week or too much, and becomes the process's logger.
 ///
 /// # Errors
 /// [`Error`] when the files or threads cannot be had, or the process already logs.
 pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
-    let Settings { level, format, is_brief, directory, secrets, redact } = settings;
+    let Settings { level, format, is_brief, directory, bytes_max, secrets, redact } = settings;
     let failed = |source| Error::Files { path: directory.to_owned(), source };
     let today = agentsvc_api::http::timestamp::now().date_naive();
-    files::prune(directory, today).map_err(failed)?;
-    let file = DailyFile::open(directory, today).map_err(failed)?;
+    let file = RollingFile::start(directory, today, bytes_max).map_err(failed)?;
     let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
     let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
+    let repeats = Repeats::start().map_err(Error::Thread)?;
 
     secrets.iter().for_each(|secret| known_secrets().add(secret));
     let secrets = known_secrets();
@@ -143,25 +151,27 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
             let to = ToEach::new(vec![stderr.clone()], secrets.clone(), redact, None);
+            // Not a filter of this layer: with one, a line that `repeats` holds back would confuse the next.
+            let to = to.with_max_level(if is_brief { Level::WARN } else { Level::TRACE });
             let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
-            let least = if is_brief { LevelFilter::WARN } else { LevelFilter::TRACE };
-            let human = human.with_filter(least);
-            (json(ToEach::new(vec![file.clone()], secrets.clone(), redact, Some(tap.clone()))), Some(human.boxed()))
+            (json(ToEach::new(vec![file.clone()], secrets.clone(), redact, Some(tap.clone()))), Some(human))
         }
     };
     let (filter, warning) = filter(level, variable().as_deref());
     let (filter, handle) = reload::Layer::new(filter);
-    tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
+    let lines = tracing_subscriber::registry().with(filter).with(human).with(json).with(repeats.clone());
+    lines.try_init().map_err(|_| Error::Twice)?;
     log_panics();
     let dial = Dial { filter: handle };
-    Ok(Logging { outlets: vec![file, stderr], tap, warning, dial })
+    Ok(Logging { repeats, outlets: vec![file, stderr], tap, warning, dial })
 }
 
 /// Writers that write nothing, for tests of what needs some: the process's logger and its panics stay as they are.
 #[cfg(test)]
 pub(crate) fn nowhere() -> Logging {
     let (_, filter) = reload::Layer::new(EnvFilter::new("off"));
-    Logging { outlets: vec![], tap: Arc::default(), warning: None, dial: Dial { filter } }
+    let (repeats, _) = Repeats::new();
+    Logging { repeats, outlets: vec![], tap: Arc::default(), warning: None, dial: Dial { filter } }
 }
 
 /// Changes what is logged while the writers run. Cheap to clone.

@@ -85,7 +85,7 @@ fn drain(lines: Receiver<Item>, mut sink: impl Sink, dropped: &AtomicU64) {
         }
         // The queue is empty or at its end: time to say what did not fit, and to let readers see the lines.
         let now = dropped.load(Ordering::Relaxed);
-        if now > told && sink.line(&dropped_line(now - told)).is_ok() {
+        if now > told && sink.line(&own_line(&format!("{} log lines were dropped", now - told))).is_ok() {
             told = now;
         }
         count_failure(sink.flush(), dropped);
@@ -106,10 +106,10 @@ fn count_failure(result: io::Result<()>, dropped: &AtomicU64) {
     }
 }
 
-fn dropped_line(count: u64) -> String {
+/// A line of a writer of the log about itself; `message` is plain text.
+pub(super) fn own_line(message: &str) -> String {
     let now = agentsvc_api::http::timestamp::now().format("%Y-%m-%dT%H:%M:%S%.3fZ");
-    let message = format!("{count} log lines were dropped");
-    format!(r#"{{"timestamp":"{now}","level":"WARN","message":"{message}","target":"crate::kernel::logging"}}"#)
+    format!(r#"{{"timestamp":"{now}","level":"WARN","message":"{message}","target":"agentsvc::kernel::logging"}}"#)
 }
 
 #[cfg(test)]
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn the_line_about_dropped_lines_is_json() {
-        let line: serde_json::Value = serde_json::from_str(&super::dropped_line(7)).unwrap();
+    fn a_line_of_a_writer_is_json() {
+        let line: serde_json::Value = serde_json::from_str(&super::own_line("7 log lines were dropped")).unwrap();
         assert_eq!(line["message"], "7 log lines were dropped");
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn review(skill: &mut Skill) {
     }
     let described = (!found.description.is_empty()).then(|| ("the name or description".to_owned(), &found.description));
     let tools = found.tools.iter().map(|(name, reasons)| (format!("the tool {name:?}"), reasons));
-    let warning = |(what, reasons): (String, &Vec<_>)| {
+    let warning = |(what, reasons): (String, &Vec<&str>)| {
         format!("{what} looks like a prompt injection ({}); prompts mark it, or leave it out", reasons.join(", "))
     };
     skill.warnings.extend(described.into_iter().chain(tools).map(warning));

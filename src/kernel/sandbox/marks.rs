@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn marks_are_written_whole_read_listed_and_removed() {
-        let Harness { marks, .. } = harness();
+        let harness = harness();
+        let marks = &harness.marks;
         assert_eq!(marks.read("a").unwrap(), None);
         for text in ["one", "two"] {
             marks.write("a", text).unwrap();

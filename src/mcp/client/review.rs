@@ -11,8 +11,8 @@ use agentsvc_systems::injection::{InjectionPolicy, Level, Report, json_texts, sc
 use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::mcp::limits::{MCP_SERVER_SCAN_BYTES_MAX, MCP_TOOL_NAME_BYTES_MAX};
 use agentsvc_systems::mcp::{ListedTool, ToolChanges, tool_prefix};
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::session::{Described, Means};

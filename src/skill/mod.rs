@@ -76,7 +76,7 @@ fn performers(performers: &mut Performers) {
     let ToolParts { set, settings, injection, .. } = performers.part();
     let skills = settings.get::<Skills>();
     let Some(library) = &skills.0 else { return };
-    library.set_injection(*injection);
+    library.set_injection(injection);
     library.watch(&performers.calls().handle);
     if !library.is_loaded() {
         // Any name may be one of theirs.

@@ -30,11 +30,11 @@ table! {
         agents: Vec<Box<str>> = vec!["*".into()] => list(pattern).protected(),
         /// Agent that answers requests that name none. Default: the only offered agent.
         default_agent: Option<Box<str>> => text(line).example("assistant").protected(),
-        /// Tasks per minute of one client address, 1 to 1000000.
+        /// Tasks per minute of one client: of a key, or of an address without one, 1 to 1000000.
         rate_per_minute: u32 = 30 => integer(RATE).protected(),
-        /// Tasks per minute of all clients together, 1 to 1000000.
+        /// Tasks per minute of all clients without a key together, 1 to 1000000.
         total_rate_per_minute: u32 = 120 => integer(RATE).protected(),
-        /// Dollars per UTC day for all tasks and what they begin; 0 means unlimited.
+        /// Dollars per UTC day for tasks and what they begin, of each client with a key and of all others together; 0 means unlimited.
         daily_limit_usd: f64 = 1.0 => number(DOLLARS).protected(),
         /// Messages per minute to external agents, 1 to 1000.
         external_rate_per_minute: u32 = 60 => integer(1..=1_000).protected(),

@@ -59,7 +59,7 @@ pub(super) async fn attach(
     if let (Some(Content::FileData { data, filename, mime_type }), Some(agent)) = (&mut message.content, agent) {
         let bytes = std::mem::take(&mut data.0);
         let file = File { name: filename.clone(), content_type: mime_type.clone(), bytes };
-        kept_files.extend(kept(registry, agent, "file", file).await);
+        kept_files.push(kept(registry, agent, "file", file).await.unwrap_or_else(Kept::note));
     }
     for media in files.into_iter().take(CHAT_BLOCKS_MAX) {
         let file = timeout_at(deadline, fetched(registry, instance, &media)).await;
@@ -68,13 +68,15 @@ pub(super) async fn attach(
             tracing::info!(channel = instance.name(), why, "a file of a message was not fetched");
         });
         // What is kept is not given up halfway: its upload would be left.
-        let one = match (agent, file) {
-            (Some(agent), Ok(file)) => kept(registry, agent, media.what, file).await,
-            _ => None,
-        };
-        match one {
-            Some(file) => kept_files.push(file),
-            None => missing.push(media),
+        match (agent, file) {
+            (Some(agent), Ok(file)) => match kept(registry, agent, media.what, file).await {
+                Ok(file) => kept_files.push(file),
+                Err(note) => {
+                    kept_files.push(Kept::note(note));
+                    missing.push(media);
+                }
+            },
+            _ => missing.push(media),
         }
     }
     let caption = missing.first().and_then(|media| media.caption.clone()).unwrap_or_default();
@@ -156,13 +158,39 @@ struct Kept {
     found: Option<Box<InjectionFound>>,
 }
 
+impl Kept {
+    /// What the agent reads of a file that is not there.
+    fn note(text: String) -> Self {
+        Self { block: Block::Text { text }, upload: None, found: None }
+    }
+}
+
 /// Keeps the file as an upload, unless its text is refused. What no message can hold, such as a recording, becomes a line that
 /// names the upload: tools of the agent can read it.
-async fn kept(registry: &Registry, agent: AgentId, what: &'static str, file: File) -> Option<Kept> {
-    let files: Arc<dyn Files> = registry.api.services.get::<dyn Files>()?;
+///
+/// # Errors
+/// What the agent reads instead: what happened to the file.
+async fn kept(registry: &Registry, agent: AgentId, what: &'static str, file: File) -> Result<Kept, String> {
     let injection = *registry.api.services.state::<InjectionPolicy>();
-    let kept = keep(files, injection, agent, what, file).await;
-    kept.inspect_err(|error| tracing::info!(%error, "a file of a message was not kept")).ok()
+    let name = file_name(&file.name, injection);
+    let failed = match registry.api.services.get::<dyn Files>() {
+        Some(files) => keep(files, injection, agent, what, file).await,
+        None => Err(FilesError::Failed),
+    };
+    failed.map_err(|error| {
+        tracing::info!(%error, "a file of a message was not kept");
+        not_kept(&name, &error)
+    })
+}
+
+/// What became of a file that is not kept. One that only had to wait for too long can be sent again.
+fn not_kept(name: &str, error: &FilesError) -> String {
+    match error {
+        FilesError::Busy(_) => format!(
+            "[The daemon was too busy to read the file {name:?}: {error}. It is not kept; it can be sent again.]"
+        ),
+        error => format!("[The file {name:?} was not kept: {error}.]"),
+    }
 }
 
 /// Keeps it. No thread that may block waits for another one.
@@ -223,6 +251,15 @@ mod tests {
     use crate::kernel::sandbox::Workspaces;
     use crate::kernel::settings::Settings;
     use crate::upload::LocalFiles;
+
+    #[test]
+    fn the_agent_reads_what_became_of_a_file() {
+        let busy = FilesError::Busy("too many attachments are being read; try again later".to_owned());
+        let said = not_kept("a.txt", &busy);
+        assert!(said.contains("too busy to read the file \"a.txt\"") && said.contains("can be sent again"), "{said}");
+        let said = not_kept("a.txt", &FilesError::TooLarge(7));
+        assert_eq!(said, "[The file \"a.txt\" was not kept: the file is larger than 7 bytes.]");
+    }
 
     #[test]
     fn a_file_is_kept_where_one_thread_may_block() {

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::skill::limits::{SKILLS_MAX, SKILLS_TEXT_BYTES_MAX};
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
@@ -66,6 +67,8 @@ pub struct Library {
     /// By name. Held while a catalog comes into force.
     listeners: Mutex<BTreeMap<&'static str, Listener>>,
     is_watched: AtomicBool,
+    /// What becomes of descriptions that look like prompt injections.
+    injection: OnceLock<InjectionPolicy>,
     /// How often each is used.
     pub(super) uses: Arc<Uses>,
 }
@@ -83,6 +86,7 @@ impl Library {
             loaded: Condvar::new(),
             listeners: Mutex::default(),
             is_watched: AtomicBool::new(false),
+            injection: OnceLock::new(),
         })
     }
 
@@ -94,6 +98,17 @@ impl Library {
     /// `[skills]` as it is now.
     pub(super) fn settings(&self) -> Arc<SkillSettings> {
         self.settings.get()
+    }
+
+    /// Shows descriptions that look like prompt injections in this way. The first call counts: a change of `[security]
+    /// prompt_injection` takes a start.
+    pub(super) fn set_injection(&self, policy: InjectionPolicy) {
+        let _first = self.injection.set(policy);
+    }
+
+    /// What becomes of descriptions that look like prompt injections.
+    pub(super) fn injection(&self) -> InjectionPolicy {
+        self.injection.get().copied().unwrap_or_default()
     }
 
     /// The skills as they are now; empty until they were first read.

@@ -14,6 +14,7 @@ mod needs;
 mod package_json;
 mod prompt;
 mod read;
+mod review;
 mod run;
 mod service;
 #[allow(clippy::module_inception, reason = "the domain is named after what it holds")]
@@ -49,7 +50,7 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill",
-    uses: &["wasm", "agent", "manifest", "taint", "tool", "turn"],
+    uses: &["wasm", "agent", "injection", "manifest", "taint", "tool", "turn"],
     performers,
     open,
     ..Domain::EMPTY
@@ -72,9 +73,10 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
 
 /// Brings the tools of skills.
 fn performers(performers: &mut Performers) {
-    let ToolParts { set, settings, .. } = performers.part();
+    let ToolParts { set, settings, injection, .. } = performers.part();
     let skills = settings.get::<Skills>();
     let Some(library) = &skills.0 else { return };
+    library.set_injection(injection);
     library.watch(&performers.calls().handle);
     if !library.is_loaded() {
         // Any name may be one of theirs.

@@ -6,6 +6,7 @@ use std::path::Path;
 use agentsvc_systems::skill::limits::SKILL_NAME_BYTES_MAX;
 
 use super::files::{Folder, Listing};
+use super::review::review;
 use super::skill::{Runtime, Skill};
 use super::{package_json, skill_md, skill_toml};
 
@@ -84,6 +85,7 @@ pub(super) fn read_listed(path: &Path, folder: &Folder, listing: &Listing) -> Re
     }
     entry(&mut skill, listing)?;
     skill_toml::starter_tool(&mut skill);
+    review(&mut skill);
     (skill.files, skill.content_hash) = folder.sums(listing)?;
     skill.stamp = Some(listing.stamp());
     Ok(skill)

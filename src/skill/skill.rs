@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::files::Stamp;
+use super::review::Suspicions;
 
 /// What runs a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -196,6 +197,8 @@ pub struct Skill {
     pub content_hash: Box<str>,
     /// What the files looked like when they were read.
     pub(super) stamp: Option<Stamp>,
+    /// What looks like a prompt injection in what it says of itself.
+    pub(super) suspicions: Suspicions,
     /// What is odd about it, in sentences.
     pub warnings: Vec<String>,
     /// What it needs and this machine does not have, in sentences. Filled by the library.

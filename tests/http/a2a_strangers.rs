@@ -116,3 +116,32 @@ fn what_a_guest_begins_and_does_not_wait_for_stops_at_the_daily_limit() {
     daemon.say(&agent, "mine");
     assert!(model.requests().len() > 10);
 }
+
+#[test]
+fn strangers_take_nothing_of_a_client_that_shows_a_key() {
+    let model = Model::start();
+    let daemon = offering(&model, "rate_per_minute = 2\ntotal_rate_per_minute = 2\n");
+    daemon.agent_with("scout", "");
+    let key = |name: &str, scope: &str| {
+        let made = daemon.post("/api/keys", &json!({ "name": name, "scopes": [scope] })).expect(201);
+        daemon.keyed(&text(&made["key"]))
+    };
+    let (guest, partner, other) = (guest(&daemon), key("partner", "chat"), key("other", "chat"));
+    let send = |client: &_, message: &str| ask(client, "message/send", &json!({ "message": said(message) }));
+    for message in ["a", "b"] {
+        assert_eq!(send(&guest, message)["status"]["state"], "completed");
+    }
+    // A key that may not talk to agents is a stranger at this address.
+    for client in [&guest, &key("reader", "read")] {
+        assert_eq!(send(client, "c")["data"]["code"], "a2a_rate_limited");
+    }
+    for client in [&partner, &other] {
+        // The same message of another client is another task.
+        assert_eq!(send(client, "a")["status"]["state"], "completed");
+        let body = json!({ "task_id": "a-task-that-a-client-named", "message": { "parts": [{ "text": "b" }] } });
+        assert_eq!(client.post("/a2a/tasks/send", &body).expect(200)["status"], "completed");
+        assert_eq!(send(client, "c")["data"]["code"], "a2a_rate_limited");
+        client.get("/a2a/tasks/a-task-that-a-client-named").expect(200);
+        guest.get("/a2a/tasks/a-task-that-a-client-named").refused(404);
+    }
+}

@@ -48,6 +48,22 @@ fn a_recording_or_an_archive_is_kept_and_named_to_the_agent() {
 }
 
 #[test]
+fn an_agent_reads_why_a_file_was_not_kept() {
+    let (model, stage) = (Model::start(), Stage::new());
+    let more = "[uploads]\nmax_bytes = 4\n";
+    let daemon = Daemon::with(&format!("{}{more}{}", model.config(), stage.entry("bot", OPEN)));
+    daemon.agent_with("scout", "");
+    let mut adapter = stage.ready(&[]);
+    let data: &[u8] = b"too long";
+    let content = json!({ "FileData": { "data": data, "filename": "a.txt", "mime_type": "text/plain" } });
+    let params = json!({ "user_id": "ann", "user_name": "Ann", "content": content });
+    adapter.say(&json!({ "method": "message", "params": params }));
+    adapter.next_of("send");
+    let read = read(&model);
+    assert!(read.contains("a.txt") && read.contains("was not kept: the file is larger than 4 bytes"), "{read}");
+}
+
+#[test]
 fn an_upload_of_the_agent_goes_out_and_stays() {
     let (model, stage) = (Model::start(), Stage::new());
     let daemon = Daemon::with(&format!("{}{}", model.config(), stage.entry("bot", OPEN)));

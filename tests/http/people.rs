@@ -214,6 +214,28 @@ fn no_key_gives_itself_or_others_more_than_it_has() {
     client.get("/api/version").refused(401);
 }
 
+#[test]
+fn no_key_makes_one_that_lasts_longer() {
+    let daemon = Daemon::with(&format!("{CONFIG}[pairing]\nenabled = true\n"));
+    let owner = daemon.keyed("the-key-of-the-configuration");
+    let made = owner.post("/api/keys", &json!({ "name": "short", "expires_in_secs": 3_600 })).expect(201);
+    let (ends, short) = (made["expires_at"].clone(), daemon.keyed(&text(&made["key"])));
+    short.post("/api/keys", &json!({ "name": "x", "expires_in_secs": 7_200 })).refused_field(400, "expires_in_secs");
+    let earlier = short.post("/api/keys", &json!({ "name": "earlier", "expires_in_secs": 60 })).expect(201);
+    assert!(text(&earlier["expires_at"]) < text(&ends), "{earlier} {ends}");
+    let made = short.post("/api/keys", &json!({ "name": "same" })).expect(201);
+    assert_eq!(made["expires_at"], ends);
+    let again = daemon.keyed(&text(&made["key"])).post("/api/keys", &json!({ "name": "again" })).expect(201);
+    assert_eq!(again["expires_at"], ends);
+    // Whoever sends the code.
+    let code = short.post("/api/pairing/request", &json!({})).expect(200);
+    let body = json!({ "pairing_code": code["pairing_code"], "display_name": "phone" });
+    owner.post("/api/pairing/complete", &body).expect(200);
+    let keys = owner.get("/api/keys").expect(200);
+    let phone = keys["keys"].as_array().unwrap().iter().find(|key| key["name"] == "phone").unwrap();
+    assert_eq!(phone["expires_at"], ends);
+}
+
 /// By name and bindings people sign in and are known in chats: who sets them can act as the user.
 #[test]
 fn a_narrow_key_says_of_nobody_who_they_are() {

@@ -140,6 +140,52 @@ fn scopes_narrow_a_key_of_an_owner() {
     }
 }
 
+#[test]
+fn a_key_that_may_not_talk_to_agents_makes_none_run() {
+    let daemon = daemon("");
+    let agent = daemon.agent("one");
+    let key = |name: &str, scopes: &[&str]| {
+        let body = json!({ "name": name, "role": "owner", "scopes": scopes });
+        daemon.keyed(&text(&daemon.post("/api/keys", &body).expect(201)["key"]))
+    };
+    let writes = key("writes", &["read", "write"]);
+    let manifest = |name: &str, more: &str| json!({ "manifest_toml": format!("name = \"{name}\"\n{more}") });
+    let schedule = json!({ "cron": "@daily", "agent_id": agent, "prompt": "hi" });
+    let trigger = json!({ "agent_id": agent, "pattern": { "all": {} }, "prompt_template": "x" });
+    let steps = json!([{ "agent_id": agent, "prompt": "{{input}}" }]);
+    let flow = text(&writes.post("/api/workflows", &json!({ "name": "w", "steps": steps })).expect(201)["workflow_id"]);
+    let busy = [
+        "schedule = { continuous = {} }\n",
+        "[autonomous]\n",
+        "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"\n",
+    ];
+    let mut calls = vec![
+        ("/api/schedules".to_owned(), schedule, 201),
+        ("/api/triggers".to_owned(), trigger, 201),
+        (format!("/api/workflows/{flow}/run"), json!({ "input": "x" }), 200),
+        ("/api/tasks".to_owned(), json!({ "title": "t", "assignee": agent }), 201),
+        ("/api/events".to_owned(), json!({ "event_type": "x" }), 200),
+        (format!("/api/agents/{agent}/message"), json!({ "message": "hi" }), 200),
+    ];
+    let busy = busy.iter().enumerate().map(|(n, more)| manifest(&format!("busy-{n}"), more));
+    calls.extend(busy.map(|body| ("/api/agents".to_owned(), body, 201)));
+    for (path, body, _) in &calls {
+        let said = writes.post(path, body).refused(403);
+        assert!(said.contains("scope chat"), "{path}: {said}");
+    }
+    let many = json!({ "agents": [manifest("quiet", ""), calls.last().expect("calls").1] });
+    let many = writes.post("/api/agents/bulk", &many).expect(200);
+    assert_eq!((&many["succeeded"], &many["failed"]), (&json!(1), &json!(1)), "{many}");
+    writes.post("/api/agents", &manifest("still", "")).expect(201);
+    writes.post(&format!("/api/agents/{agent}/clone"), &json!({})).expect(201);
+    let both = key("both", &["read", "write", "chat"]);
+    for (path, body, status) in &calls {
+        both.post(path, body).expect(*status);
+    }
+    let busy = daemon.get("/api/agents?name=busy-0").expect(200);
+    writes.post(&format!("/api/agents/{}/clone", text(&busy[0]["id"])), &json!({})).refused(403);
+}
+
 /// Whoever may not use a route that has a public part is nobody there.
 #[test]
 fn a_key_that_may_not_use_a_route_gets_its_public_part() {

@@ -40,6 +40,7 @@ fn send(harness: &mut Harness, target: PushTarget) {
         id,
         agent,
         agent_name: "agent".to_owned(),
+        client: harness.rng.pick(&["", "@one", "@two", "key:one", "key:two"]).to_owned(),
         context: conversation.to_string(),
         // That of another agent is refused.
         session: SessionId(Uuid::from_u128(0xa2a_0000 + conversation)),

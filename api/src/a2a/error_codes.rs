@@ -3,7 +3,7 @@
 agentsvc_components::error_codes! {
     /// A2A is off.
     A2A_DISABLED = "a2a_disabled", [404], "Set `[a2a] enabled = true` in the configuration.";
-    /// The client, or all clients together, sent more A2A tasks in a minute than `[a2a]` allows.
+    /// The client, or all clients without a key together, sent more A2A tasks in a minute than `[a2a]` allows.
     A2A_RATE_LIMITED = "a2a_rate_limited", [429], "Wait as long as `Retry-After` says, or raise `[a2a] rate_per_minute`.";
     /// Too many requests of the client, or of all clients, wait for A2A tasks.
     A2A_TOO_MANY_WAIT = "a2a_too_many_wait", [429], "Send with `blocking: false` and ask for the task later.";

@@ -21,11 +21,11 @@ pub struct Policy {
     pub agents: Vec<Box<str>>,
     /// Who answers requests that name no agent.
     pub default_agent: Option<Box<str>>,
-    /// Tasks in a minute that one client address sends.
+    /// Tasks in a minute that one client sends.
     pub rate_per_minute: u32,
-    /// The same of all clients.
+    /// The same of all clients without a key.
     pub total_rate_per_minute: u32,
-    /// What tasks may cost in a UTC day; nothing means no limit.
+    /// What the tasks of a client with a key, or of all others together, may cost in a UTC day; nothing means no limit.
     pub daily_limit: Micros,
 }
 

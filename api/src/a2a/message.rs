@@ -1,6 +1,5 @@
 //! A message of a client, in any of the dialects, becomes a command for the world.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use agentsvc_components::a2a::{A2aTaskId, PushTarget};
@@ -14,12 +13,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::error_codes::A2A_CONTENT_TYPE;
+use super::gate::Sender;
 use super::host::{A2aHost, Policy};
 use super::offer::{self, Offered};
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::rate::ClientKey;
 
 /// A message whose form is right.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,16 +116,18 @@ fn text(parts: Option<&Value>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// What the world knows an id by that a client chose. A short one could be anyone's: it counts for the client's address.
-fn key_of(kind: char, id: &str, client: IpAddr) -> String {
-    if id.len() >= limits::A2A_ID_BYTES_SHARED {
-        return format!("{kind}:{id}");
+/// What the world knows an id by that a client chose. One of a client with a key counts for that client, and a short one, which
+/// could be anyone's, for its address.
+fn key_of(kind: char, id: &str, client: &Sender) -> String {
+    match client {
+        Sender::Stranger(_) if id.len() >= limits::A2A_ID_BYTES_SHARED => format!("{kind}:{id}"),
+        Sender::Stranger(address) => format!("{kind}:{id}@{address:?}"),
+        Sender::Known(name) => format!("{kind}/{name}:{id}"),
     }
-    format!("{kind}:{id}@{:?}", ClientKey::of(client))
 }
 
 /// What finds the task that a client knows by this id.
-pub(crate) fn finds(id: &str, client: IpAddr) -> FindA2aTask {
+pub(crate) fn finds(id: &str, client: &Sender) -> FindA2aTask {
     FindA2aTask { id: id.parse::<A2aTaskId>().ok(), key: key_of('t', id, client) }
 }
 
@@ -164,10 +165,11 @@ pub(crate) async fn command(
         Some(context) => context,
         None => random()?.to_string(),
     };
-    let session = session_of(agent, &key_of('c', &context, call.peer));
-    let (agent_text, client) = (agent.to_string(), format!("{:?}", ClientKey::of(call.peer)));
+    let sender = Sender::of(call);
+    let session = session_of(agent, &key_of('c', &context, &sender));
+    let (agent_text, client) = (agent.to_string(), sender.to_string());
     let key = match (&incoming.task, &*incoming.message_id) {
-        (Some(task), _) => key_of('t', task, call.peer),
+        (Some(task), _) => key_of('t', task, &sender),
         (None, "") => String::new(),
         (None, message) => format!("m:{}", hex(&digest(&[&client, &agent_text, &given, message]))),
     };
@@ -184,6 +186,7 @@ pub(crate) async fn command(
         id: A2aTaskId(Slot::beside(agent.to_uuid(), random()?.into_bytes())),
         agent,
         agent_name: name.into(),
+        client,
         digest: hex(&digest(&[&agent_text, &given, &text])),
         context,
         session,
@@ -201,11 +204,12 @@ pub(crate) async fn command(
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use serde_json::json;
 
     use super::*;
+    use crate::http::rate::ClientKey;
 
     fn read_of(params: Value) -> Result<Incoming, Error> {
         read(params.as_object().unwrap())
@@ -285,10 +289,13 @@ mod tests {
 
     #[test]
     fn a_short_id_counts_for_its_address_and_a_session_is_of_one_agent_and_conversation() {
-        let (one, other) = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)));
-        assert_ne!(key_of('t', "1", one), key_of('t', "1", other));
+        let at = |n| Sender::Stranger(ClientKey::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, n))));
+        let (one, other, known) = (at(1), at(2), Sender::Known("key:1".into()));
+        assert_ne!(key_of('t', "1", &one), key_of('t', "1", &other));
         let long = "3f2c1b0a-0000-4000-8000-000000000001";
-        assert_eq!(key_of('t', long, one), key_of('t', long, other));
+        assert_eq!(key_of('t', long, &one), key_of('t', long, &other));
+        assert_ne!(key_of('t', long, &one), key_of('t', long, &known));
+        assert_ne!(key_of('t', long, &known), key_of('t', long, &Sender::Known("key:2".into())));
         let agent = |n: u128| AgentId(uuid::Uuid::from_u128(n));
         let session = session_of(agent(1), "c:x");
         assert_eq!(session, session_of(agent(1), "c:x"));

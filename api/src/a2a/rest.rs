@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::gate::{self, Waiting};
+use super::gate::{self, Sender, Waiting};
 use super::host::{A2aHost, Policy};
 use super::message::{self, Incoming};
 use super::render;
@@ -155,7 +155,7 @@ pub(super) async fn ended(call: &Call, view: A2aTaskView, waiting: Waiting) -> R
 
 /// The task that the client knows by this id.
 pub(super) async fn find(call: &Call, id: &str) -> Result<A2aTaskView, Error> {
-    call.ask(message::finds(id, call.peer)).await
+    call.ask(message::finds(id, &Sender::of(call))).await
 }
 
 async fn get(call: Call) -> Result<Response, Error> {

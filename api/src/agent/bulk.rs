@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit::{BULK_ITEMS_MAX, SNAPSHOT_BEFORE_DELETING};
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{RemoveAgents, SpawnAgent, SpawnAgents, StartAgents, StopAgents};
 use agentsvc_systems::{Command, agent};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Api;
-use crate::agent::routes::{CreateBody, check_signature, spawn_command};
+use crate::agent::routes::{CreateBody, check_runs, check_signature, spawn_command};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -47,6 +48,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(507, "not enough disk space for the automatic snapshot; nothing was changed"),
         ]),
     Route::post("/api/agents/bulk/start", "Start several stopped agents", |call| Box::pin(start(call)))
+        .runs_agents()
         .cost(COST)
         .body::<IdsBody>()
         .replies(RESULTS),
@@ -134,8 +136,8 @@ async fn create(call: Call) -> Result<Response, Error> {
     let items: Vec<Value> = if call.is_array() { call.json_array()? } else { call.json::<CreateMany>()?.agents };
     check_count("agents", items.len())?;
     // Thousands of manifests take longer to parse than a worker thread may be held.
-    let api = Arc::clone(&call.api);
-    let parse = move || items.into_iter().map(|item| parse_item(&api, item)).collect::<Vec<_>>();
+    let (api, may_run) = (Arc::clone(&call.api), call.principal.has(Scope::Chat));
+    let parse = move || items.into_iter().map(|item| parse_item(&api, item, may_run)).collect::<Vec<_>>();
     let parsed = spawn_blocking(parse).await;
     let parsed = parsed.map_err(|_| Error::internal("reading the manifests was interrupted"))?;
     let mut results = Vec::with_capacity(parsed.len());
@@ -163,7 +165,7 @@ async fn create(call: Call) -> Result<Response, Error> {
     respond(results)
 }
 
-fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
+fn parse_item(api: &Api, item: Value, may_run: bool) -> Result<SpawnAgent, Error> {
     let (text, signature) = match item {
         Value::Object(mut keys) => (keys.remove("manifest_toml"), keys.remove("manifest_signature")),
         _ => (None, None),
@@ -171,6 +173,7 @@ fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
     match text {
         Some(Value::String(text)) => {
             let command = spawn_command(api, text)?;
+            check_runs(may_run, &command.manifest)?;
             check_signature(api, &command.name, &command.text, signature.as_ref().and_then(Value::as_str))?;
             Ok(command)
         }

@@ -2,7 +2,8 @@
 
 use crate::agent::audit_kinds;
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::manifest::SharedManifest;
+use agentsvc_components::kernel::scope::Scope;
+use agentsvc_components::manifest::{Manifest, SharedManifest};
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{AgentFilter, CloneAgent, GetAgent, ListAgents, RemoveAgents, SpawnAgent, Spawned};
 use agentsvc_systems::audit::NoteAction;
@@ -106,12 +107,26 @@ impl<'a> Created<'a> {
 async fn create(call: Call) -> Result<Response, Error> {
     let body: CreateBody = call.json()?;
     let command = spawn_command(&call.api, body.manifest_toml)?;
+    check_runs(call.principal.has(Scope::Chat), &command.manifest)?;
     if let Err(refusal) = check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref()) {
         note_refused(&call, &command.name, &refusal).await;
         return Err(refusal.into());
     }
     let spawned = call.ask(command).await?;
     reply::created(&Created::of(&spawned))
+}
+
+/// Refuses an agent that acts by itself where the key may not make agents run.
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_runs(may_run: bool, manifest: &Manifest) -> Result<(), Error> {
+    if may_run || !manifest.acts_by_itself() {
+        return Ok(());
+    }
+    let text = "the manifest has triggers, a schedule, [autonomous] or auto_dream_enabled, by which the agent runs by itself: \
+                your key needs the scope chat for that";
+    Err(Error::forbidden(text))
 }
 
 /// Checks the signature of a manifest that is to become an agent.
@@ -198,6 +213,7 @@ async fn clone(call: Call) -> Result<Response, Error> {
         check_name(name)?;
     }
     let original = call.ask(GetAgent(agent)).await?;
+    check_runs(call.principal.has(Scope::Chat), &original.manifest.manifest)?;
     let text = manifest_text(&call, agent, &original.name, original.manifest).await?;
     let spawned = call.ask(CloneAgent { agent, name: body.name.map(Into::into), text }).await?;
     reply::created(&Created::of(&spawned))

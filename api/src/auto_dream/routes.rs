@@ -27,6 +27,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/auto-dream/agents/{id}/trigger", "Consolidate an agent's memory now", |call| {
         Box::pin(trigger(call))
     })
+    .runs_agents()
     .cost(10)
     .replies(&[
         Reply::json::<AgentDream>(202, "the run was started"),
@@ -38,6 +39,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::put("/api/auto-dream/agents/{id}/enabled", "Switch auto-dream of an agent on or off", |call| {
         Box::pin(set(call))
     })
+    .runs_agents()
     .body::<EnabledBody>()
     .replies(&[Reply::json::<AgentDream>(200, "the agent")]),
 ];

@@ -44,6 +44,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(409, "the receiving agent is not running"),
         ]),
     Route::post("/api/comms/task", "Post a task for an agent", |call| Box::pin(task(call)))
+        .runs_agents()
         .body::<TaskBody>()
         .replies(&[Reply::json::<Posted>(201, "the task"), Reply::error(429, "the task queue is full")]),
 ];

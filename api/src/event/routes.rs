@@ -14,6 +14,7 @@ use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::post("/api/events", "Publish a custom event", |call| Box::pin(publish(call)))
+        .runs_agents()
         .body::<EventBody>()
         .replies(&[Reply::json::<Published>(200, "published; matching triggers will fire")])];
 

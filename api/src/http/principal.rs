@@ -198,8 +198,7 @@ pub enum Verdict {
 /// May a role, narrowed to `scopes` if there are some, call `route`?
 #[must_use]
 pub fn decide(role: Role, scopes: &[Scope], route: &Route) -> Verdict {
-    let scope = route.scope();
-    if !role.has(scope) || !scopes.is_empty() && !scopes.contains(&scope) {
+    if route.scopes().any(|scope| !role.has(scope) || !scopes.is_empty() && !scopes.contains(&scope)) {
         return Verdict::Refused;
     }
     match route.reach() {
@@ -220,13 +219,12 @@ pub(crate) fn check(principal: &Principal, route: &Route) -> Result<(), Error> {
     if decide(grant.role, &grant.scopes, route) != Verdict::Refused {
         return Ok(());
     }
-    let scope = route.scope();
-    let text = if grant.has(scope) && route.owners_only {
-        "only owners may use this route".to_owned()
-    } else if grant.has(scope) {
-        format!("the role {} may not use this route: it is about what belongs to others too", grant.role.as_str())
-    } else {
-        format!("this key may not use this route, which needs the scope {}", scope.as_str())
+    let text = match route.scopes().find(|scope| !grant.has(*scope)) {
+        Some(scope) => format!("this key may not use this route, which needs the scope {}", scope.as_str()),
+        None if route.owners_only => "only owners may use this route".to_owned(),
+        None => {
+            format!("the role {} may not use this route: it is about what belongs to others too", grant.role.as_str())
+        }
     };
     Err(Error::forbidden(text))
 }

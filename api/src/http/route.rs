@@ -163,6 +163,8 @@ pub struct Route {
     pub auth: Auth,
     /// The scope that it needs, where it is not the usual one.
     pub scope: Option<Scope>,
+    /// It makes agents run, now or later, so that it needs the scope `chat` as well.
+    pub runs_agents: bool,
     /// Whose things it is about, where it is not the usual.
     pub reach: Option<Reach>,
     /// What its domain says of it.
@@ -205,6 +207,7 @@ impl Route {
             summary,
             auth: Auth::Bearer,
             scope: None,
+            runs_agents: false,
             reach: None,
             guard: Guard::Usual,
             owners_only: false,
@@ -259,6 +262,12 @@ impl Route {
         Self { scope: Some(scope), ..self }
     }
 
+    /// Makes agents run, now or later, so that it needs the scope `chat` beside its own.
+    #[must_use]
+    pub const fn runs_agents(self) -> Self {
+        Self { runs_agents: true, ..self }
+    }
+
     /// Is about these things.
     #[must_use]
     pub const fn reaching(self, reach: Reach) -> Self {
@@ -281,6 +290,13 @@ impl Route {
             _ if is_read => Scope::Read,
             _ => Scope::Write,
         })
+    }
+
+    /// All scopes that it needs.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+        let scope = self.scope();
+        let also = (self.runs_agents && scope != Scope::Chat).then_some(Scope::Chat);
+        std::iter::once(scope).chain(also)
     }
 
     /// Whose things it is about. Routes below one agent are about that agent unless they say otherwise.

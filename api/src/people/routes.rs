@@ -1,5 +1,6 @@
 //! Users and API keys.
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::{Role, Scope};
 use agentsvc_components::people::{ApiKey, User};
@@ -122,10 +123,23 @@ async fn create_key(call: Call) -> Result<Response, Error> {
         Some(0) => return Err(Error::bad_field("expires_in_secs", "expires_in_secs: must be at least 1")),
         secs => secs.map(|secs| timestamp_now().plus_ms(i64::from(secs) * 1_000)),
     };
+    check_end(&call.principal, expires_at)?;
     let (key, hash) = keys::make(&call, PREFIX)?;
     let command = CreateKey { name: body.name, hash, role, user, scopes, expires_at };
     let item = change(&call, command).await?.into();
     reply::created(&KeyMade { key, item })
+}
+
+/// Refuses a key that is to last longer than the one that makes it. Sessions of people are no keys.
+fn check_end(principal: &Principal, expires_at: Option<Timestamp>) -> Result<(), Error> {
+    let Principal::Key(grant) = principal else { return Ok(()) };
+    match (grant.expires_at.filter(|_| !grant.is_session), expires_at) {
+        (Some(own), Some(at)) if at > own => {
+            let text = format!("expires_in_secs: your key expires at {own}, and what it creates does not last longer");
+            Err(Error::bad_field("expires_in_secs", text))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn revoke_key(call: Call) -> Result<Response, Error> {

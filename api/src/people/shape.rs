@@ -101,7 +101,7 @@ pub(crate) struct KeyBody {
     /// The only scopes that it has. Default: all those of the role.
     #[serde(default)]
     pub(crate) scopes: Vec<ScopeWord>,
-    /// Seconds from now on after which it is refused. Default: never.
+    /// Seconds from now on after which it is refused. Default: when the key expires that creates it, if ever. More than that: 400.
     #[serde(default)]
     pub(crate) expires_in_secs: Option<u32>,
 }

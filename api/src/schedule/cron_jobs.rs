@@ -30,6 +30,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(404, "the agent does not exist"),
         ]),
     Route::post("/api/cron/jobs", "Create a cron job", |call| Box::pin(create(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
@@ -41,6 +42,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job")]),
     Route::put("/api/cron/jobs/{id}", "Update a cron job", |call| Box::pin(update(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
@@ -48,9 +50,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Removed>(200, "deleted")]),
     Route::post("/api/cron/jobs/{id}/run", "Run a cron job now", |call| Box::pin(run(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
     Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<EnableBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),

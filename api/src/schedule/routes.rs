@@ -30,6 +30,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(404, "the agent does not exist"),
         ]),
     Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
@@ -41,6 +42,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule")]),
     Route::put("/api/schedules/{id}", "Update a schedule", |call| Box::pin(update(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated schedule")]),
@@ -48,6 +50,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Removed>(200, "deleted")]),
     Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
 ];

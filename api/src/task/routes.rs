@@ -32,6 +32,7 @@ pub(crate) const ROUTES: &[Route] =
             .query::<TasksQuery>()
             .replies(LIST),
         Route::post("/api/tasks", "Post a task", |call| Box::pin(post(call)))
+            .runs_agents()
             .reaching(Reach::Filtered)
             .body::<PostBody>()
             .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the task queue is full")]),
@@ -62,6 +63,7 @@ pub(crate) const ROUTES: &[Route] =
             .body::<FailBody>()
             .replies(ENDED),
         Route::post("/api/tasks/{id}/retry", "Retry a failed task", |call| Box::pin(retry(call)))
+            .runs_agents()
             .reaching(Reach::Filtered)
             .replies(&[Reply::json::<TaskItem>(200, "the updated task"), Reply::error(409, "the task has not failed")]),
         Route::get("/api/queue/status", "Get the depth and throughput of the task queue", |call| Box::pin(queue(call)))

@@ -14,12 +14,12 @@ pub(crate) fn page() -> String {
     let mut page = format!(
         "{MADE}\n# Who may use which route\n\n`yes`: everything. `own`: what belongs to the user, and 404 for the rest. `no`: 403. \
          `anyone`: no key is needed, or the route asks for proof of its own. `public part`: as without a \
-         key. A key with `scopes` may use the routes of its scopes alone. The key of the configuration is an owner. See [users.md](../users.md).\n\n\
+         key. A key with `scopes` may use a route if it has all scopes of the route. The key of the configuration is an owner. See [users.md](../users.md).\n\n\
          | method | path | scope | owner | admin | user | viewer |\n| --- | --- | --- | --- | --- | --- | --- |\n"
     );
     for route in DOMAINS.table().routes() {
-        let scope = if route.auth.is_keyless() { "" } else { route.scope().as_str() };
-        let _ = write!(page, "| {} | `{}` | {scope} |", route.verb.as_str(), route.path);
+        let scopes: Vec<_> = route.scopes().filter(|_| !route.auth.is_keyless()).map(|scope| scope.as_str()).collect();
+        let _ = write!(page, "| {} | `{}` | {} |", route.verb.as_str(), route.path, scopes.join(", "));
         for role in Role::ALL.into_iter().rev() {
             let _ = write!(page, " {} |", cell(role, route));
         }

@@ -31,6 +31,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<TriggersQuery>()
         .replies(&[Reply::json::<Vec<TriggerShape>>(200, "the triggers in order of creation")]),
     Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
@@ -38,6 +39,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<TriggerShape>(200, "the trigger")]),
     Route::patch("/api/triggers/{id}", "Update a trigger", |call| Box::pin(change(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<ChangeBody>()
         .replies(&[Reply::json::<TriggerShape>(200, "the updated trigger")]),

@@ -27,6 +27,7 @@ const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/workflows/{id}/run", "Run a workflow", |call| Box::pin(run(call)))
+        .runs_agents()
         .reaching(Reach::Filtered)
         .cost(COST)
         .body::<RunBody>()

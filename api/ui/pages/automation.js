@@ -7,11 +7,11 @@ import { mountTabs } from "../lib/tabs.js";
 export const title = "Automation";
 
 export const TABS = [
-  { name: "times", label: "Schedules", text: "Prompts that are sent to agents at set times, their next runs and results.", load: () => import("./automation/times.js") },
-  { name: "triggers", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
+  { name: "times", scope: "chat", label: "Schedules", text: "Prompts that are sent to agents at set times, their next runs and results.", load: () => import("./automation/times.js") },
+  { name: "triggers", scope: "chat", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
   { name: "workflows", label: "Workflows", text: "Pipelines of agent steps, and their runs.", load: () => import("./automation/workflows.js") },
   { name: "goals", label: "Goals", text: "Goals of agents. Open goals are part of the agent's prompt.", load: () => import("./automation/goals.js") },
-  { name: "tasks", label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
+  { name: "tasks", scope: "chat", label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
 ];
 
 export async function mount(root, ctx) {

@@ -3,6 +3,8 @@
 
 pub mod outbound;
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,9 @@ pub struct A2aTask {
     pub session: SessionId,
     /// The turn that answers it.
     pub turn: TurnId,
+    /// Who sent it, as far as that is known: see [`is_stranger`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub client: Box<str>,
     /// The conversation, as the client knows it.
     pub context: Box<str>,
     /// The id that the client gave it; `None` when the daemon's is used.
@@ -121,22 +126,41 @@ impl StoredComponent for A2aTask {
     type Id = A2aTaskId;
 }
 
+/// Does this name an address, and not a client that showed a key?
+#[must_use]
+pub fn is_stranger(client: &str) -> bool {
+    client.is_empty() || client.starts_with(STRANGER)
+}
+
+/// How the names of clients begin that are addresses.
+pub const STRANGER: char = '@';
+
 impl A2aTask {
+    /// Was it sent without a key?
+    #[must_use]
+    pub fn is_of_stranger(&self) -> bool {
+        is_stranger(&self.client)
+    }
+
     /// Bytes of its texts.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
-        let texts = [&self.agent_name, &self.context, &self.key, &self.digest, &self.message_id, &self.message];
-        let texts: usize = texts.into_iter().map(|text| text.len()).sum();
+        let names = [&self.agent_name, &self.client, &self.context];
+        let texts = names.into_iter().chain([&self.key, &self.digest, &self.message_id, &self.message]);
+        let texts: usize = texts.map(|text| text.len()).sum();
         texts + long(&self.client_id) + long(&self.result) + self.push.iter().map(PushTarget::bytes).sum::<usize>()
     }
 }
 
 /// What the tasks of one UTC day have cost. There is one at most: that of the newest day.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct A2aDay {
-    /// What the ended turns of tasks have cost, and those that these turns began in other agents.
+    /// What the ended turns of tasks have cost that came without a key, and those that these turns began in other agents.
     pub cost: Micros,
+    /// The same of each client that showed a key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub known: BTreeMap<Box<str>, Micros>,
 }
 
 impl StoredComponent for A2aDay {

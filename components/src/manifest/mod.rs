@@ -244,6 +244,13 @@ impl Manifest {
             + self.frozen_skills.as_deref().map_or(0, list)
     }
 
+    /// Does an agent of this manifest run without a message that asks for it?
+    #[must_use]
+    pub fn acts_by_itself(&self) -> bool {
+        let is_woken = !self.triggers.is_empty() || self.wake != Wake::Reactive || self.autonomous.is_some();
+        is_woken || self.auto_dream.enabled == Some(true)
+    }
+
     /// Model calls of one turn at most.
     #[must_use]
     pub fn iterations_max(&self) -> Option<u32> {

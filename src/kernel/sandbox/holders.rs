@@ -5,8 +5,8 @@ use std::path::Path;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::holder::Holder;
 
+use super::marks;
 use super::workspace::{OWNERS, Shared};
-use crate::kernel::disk;
 
 /// Whose share the workspace of an agent takes, by agent.
 const HOLDERS: &str = ".holders";
@@ -28,9 +28,9 @@ fn read(text: &str) -> Option<Holder> {
 
 /// Whose share the workspace in `directory` took when it was opened last, of those at `root`.
 pub(super) fn noted_holder(root: &Path, directory: &Path) -> Option<Holder> {
-    let owner = disk::read_text(&root.join(OWNERS).join(directory.file_name()?)).ok()?;
-    let owner: AgentId = owner.trim().parse().ok()?;
-    read(disk::read_text(&root.join(HOLDERS).join(owner.to_string())).ok()?.trim())
+    let owner = marks::read(root, OWNERS, directory.file_name()?.to_str()?).ok()??;
+    let owner: AgentId = owner.parse().ok()?;
+    read(&marks::read(root, HOLDERS, &owner.to_string()).ok()??)
 }
 
 impl Shared {

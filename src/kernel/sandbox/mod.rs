@@ -18,6 +18,7 @@ mod init;
 mod landlock;
 pub mod launcher;
 mod listing;
+mod marks;
 mod measure;
 mod mounts;
 mod namespaces;

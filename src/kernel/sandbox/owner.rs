@@ -1,12 +1,12 @@
 //! Whose a workspace is: the marks of owners, and what becomes of one that is lost or damaged.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agentsvc_components::AgentId;
 
+use super::marks::{self, Marks};
 use super::workspace::{AGENTS, OWNERS, Shared};
-use crate::kernel::disk;
 
 /// Workspaces whose owner is not known that are remembered, to be told; further ones are in the log only.
 const UNKNOWN_MAX: usize = 100;
@@ -24,21 +24,21 @@ pub(super) fn unknown_owner(directory: &str) -> String {
 /// # Errors
 /// They cannot be listed.
 pub(crate) fn damaged_marks(root: &Path) -> io::Result<Vec<String>> {
-    let is_damaged =
-        |path: &PathBuf| disk::read_text(path).map_or(true, |text| text.trim().parse::<AgentId>().is_err());
-    let marks = disk::entries(&root.join(OWNERS))?.into_iter().filter(is_damaged);
-    let names = marks.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    // One that was not written to its end when the daemon was killed.
-    Ok(names.filter(|name| !name.starts_with('.')).collect())
+    let Some(marks) = Marks::open(root, OWNERS)? else { return Ok(Vec::new()) };
+    let is_whole =
+        |name: &String| marks.read(name).is_ok_and(|text| text.is_none_or(|text| text.parse::<AgentId>().is_ok()));
+    let mut names = marks.names()?;
+    names.retain(|name| !is_whole(name));
+    Ok(names)
 }
 
 impl Shared {
     /// Whose `directory` is, for `agent`, which wants it. A mark that is lost is written again, if an agent says that it lives
     /// there: `agent`, or with `all` any other one, which takes a look at all of them.
     pub(super) fn owner(&self, agent: AgentId, directory: &str, all: bool) -> io::Result<Option<AgentId>> {
-        let mark = disk::there(disk::read_text(&self.root.join(OWNERS).join(directory)));
+        let mark = marks::read(&self.root, OWNERS, directory);
         let is_lost = matches!(mark, Ok(None));
-        if let Some(owner) = mark.ok().flatten().and_then(|text| text.trim().parse().ok()) {
+        if let Some(owner) = mark.ok().flatten().and_then(|text| text.parse().ok()) {
             self.unknown.lock().remove(directory);
             return Ok(Some(owner));
         }
@@ -73,8 +73,8 @@ impl Shared {
 
     /// The agent that says it lives in `directory`.
     fn resident(&self, directory: &str) -> io::Result<Option<AgentId>> {
-        let agents = disk::entries(&self.root.join(AGENTS))?.into_iter();
-        let mut agents = agents.filter_map(|path| path.file_name()?.to_str()?.parse::<AgentId>().ok());
+        let Some(marks) = Marks::open(&self.root, AGENTS)? else { return Ok(None) };
+        let mut agents = marks.names()?.into_iter().filter_map(|name| name.parse::<AgentId>().ok());
         Ok(agents.find(|agent| self.noted(AGENTS, &agent.to_string()).is_some_and(|home| home == directory)))
     }
 }

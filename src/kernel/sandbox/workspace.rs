@@ -15,7 +15,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 use super::files::Workspace;
+use super::marks::{self, Marks};
 use super::owner::unknown_owner;
 use super::quota::Quotas;
 use crate::kernel::disk;
@@ -220,27 +221,18 @@ impl Shared {
     }
 
     pub(super) fn noted(&self, folder: &str, name: &str) -> Option<String> {
-        Some(disk::read_text(&self.root.join(folder).join(name)).ok()?.trim().to_owned())
+        marks::read(&self.root, folder, name).ok()?
     }
 
     /// Writes a mark, whole and durable or not at all.
     pub(super) fn note(&self, folder: &str, name: &str, text: &str) -> io::Result<()> {
-        let folder = self.root.join(folder);
-        make_private(&folder)?;
-        // Names of marks never begin with a dot, and the lock is held: this name is free.
-        let fresh = folder.join(".new");
-        let mut file = crate::kernel::home::private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        writeln!(file, "{text}")?;
-        file.sync_data()?;
-        fs::rename(fresh, folder.join(name))?;
-        disk::sync_dir(&folder)
+        make_private(&self.root.join(folder))?;
+        let marks = Marks::open(&self.root, folder)?.ok_or(io::ErrorKind::NotFound)?;
+        marks.write(name, text)
     }
 
     fn forget(&self, folder: &str, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.root.join(folder).join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        Marks::open(&self.root, folder)?.map_or(Ok(()), |marks| marks.remove(name))
     }
 }
 
@@ -406,6 +398,20 @@ mod tests {
         fs::remove_file(root.join(".owners/a")).unwrap();
         assert_eq!(harness.seen(ANN, "a").as_deref(), Some("ann"));
         assert!(harness.all.unknown_owners().is_empty() && damaged_marks(&root).unwrap().is_empty());
+    }
+
+    /// As a command could do it that reaches the folder: the mark leads to a text of its own.
+    #[test]
+    fn a_mark_that_was_exchanged_for_a_link_gives_no_workspace_away() {
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        let (root, claim) = (harness.dir.path().join("workspaces"), harness.dir.path().join("claim"));
+        fs::write(&claim, BOB.to_string()).unwrap();
+        fs::remove_file(root.join(".owners/a")).unwrap();
+        symlink(&claim, root.join(".owners/a")).unwrap();
+        assert_eq!(harness.seen(BOB, "a"), None);
+        assert_eq!(harness.seen(ANN, "a").as_deref(), Some("ann"));
+        assert_eq!(fs::read_to_string(&claim).unwrap(), BOB.to_string());
     }
 
     #[test]

@@ -16,7 +16,6 @@ use super::catalog::{Catalog, has};
 use super::library::Library;
 use super::run::{self, Call};
 use super::skill::{Skill, SkillTool};
-use super::uses::Uses;
 use crate::tool::toolset::{Context, Ended, Entry, InputSchema, Need, OfSkills, Tool, input};
 
 pub(super) use read_file::{NAME as READ_FILE, instructions};
@@ -37,21 +36,23 @@ pub(super) fn of(catalog: &Catalog, library: &Arc<Library>) -> Vec<Arc<Entry>> {
         Entry::new(list::tool(library).of_skills(shows)),
     ];
     let with_tools = usable.into_iter().filter(|skill| run::is_run(skill.runtime));
-    entries.extend(with_tools.flat_map(|skill| {
-        skill.tools.iter().filter_map(move |tool| brought(skill, tool, &library.uses)).map(Entry::new)
-    }));
+    entries
+        .extend(with_tools.flat_map(|skill| {
+            skill.tools.iter().filter_map(move |tool| brought(skill, tool, library)).map(Entry::new)
+        }));
     entries
 }
 
-/// A tool of a skill. `None` never: its schema was JSON when it was read.
-fn brought(skill: &Arc<Skill>, declared: &SkillTool, uses: &Arc<Uses>) -> Option<Tool> {
-    let uses = Arc::clone(uses);
+/// A tool of a skill. `None` for one whose texts look like a prompt injection, where those are not shown.
+fn brought(skill: &Arc<Skill>, declared: &SkillTool, library: &Library) -> Option<Tool> {
+    let uses = Arc::clone(&library.uses);
     let schema: Arc<RawValue> = Arc::from(serde_json::value::to_raw_value(&declared.input_schema).ok()?);
     let mut description = declared.description.to_string();
     description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
     if description.is_empty() {
         description = format!("A tool of the skill {}.", skill.name);
     }
+    let description = skill.tool_description(library.injection(), &declared.name, &description)?;
     let list = Arc::from([(skill.name.clone(), skill.content_hash.clone())]);
     let (skill, name) = (Arc::clone(skill), declared.name.clone());
     let input_schema = Arc::new((declared.input_schema.clone(), OnceLock::new()));

@@ -114,13 +114,14 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Lets the tasks that ended first go while there are more, or more bytes of them, than may be.
+/// Lets the tasks that ended first go while there are more, or more bytes of them, than may be: those of the client that has the
+/// most, so that no flood drives out what others have not read yet.
 pub(super) fn trim(world: &mut World) {
     loop {
         let tasks = world.resource::<Tasks>();
-        let is_over = tasks.used.count > limits::A2A_TASKS_MAX || tasks.used.bytes > limits::A2A_TASKS_BYTES_MAX;
-        let oldest = tasks.ended().next().filter(|_| is_over);
-        let Some((_, id)) = oldest else { return };
+        let is_long = tasks.used.bytes > limits::A2A_TASKS_BYTES_MAX;
+        let is_over = is_long || tasks.used.count > limits::A2A_TASKS_MAX;
+        let Some(id) = tasks.dispensable(is_long).filter(|_| is_over) else { return };
         forget(world, id);
     }
 }

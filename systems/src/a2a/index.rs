@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::a2a::{A2aDay, A2aTask, A2aTaskId};
+use agentsvc_components::a2a::{A2aDay, A2aTask, A2aTaskId, is_stranger};
 use agentsvc_components::{SessionId, Timestamp};
 
 use super::limits;
@@ -32,6 +32,31 @@ pub struct TaskPlaces {
     ended: BTreeSet<(Timestamp, A2aTaskId)>,
     /// How many there are of each conversation.
     of_session: BTreeMap<SessionId, usize>,
+    /// The same of those whose client showed a key, by client.
+    known: BTreeMap<(SessionId, Box<str>), usize>,
+    /// How many are open of each client, and of all without a key.
+    open_of: BTreeMap<Box<str>, usize>,
+    open_of_strangers: usize,
+    /// What each client keeps; all without a key under the empty name.
+    kept: BTreeMap<Box<str>, Kept>,
+}
+
+/// The tasks of one client.
+#[derive(Debug, Default, PartialEq)]
+struct Kept {
+    count: usize,
+    bytes: usize,
+    /// Those that have ended, the oldest end first.
+    ended: BTreeSet<(Timestamp, A2aTaskId)>,
+}
+
+/// Adds to a count; one that is nothing has no entry.
+fn count<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K, is_more: bool) {
+    let sum = counts.remove(&key).unwrap_or(0);
+    let sum = if is_more { sum + 1 } else { sum.saturating_sub(1) };
+    if sum > 0 {
+        counts.insert(key, sum);
+    }
 }
 
 impl TaskPlaces {
@@ -43,6 +68,59 @@ impl TaskPlaces {
     /// How many are open.
     pub(crate) fn open_count(&self) -> usize {
         self.open.len()
+    }
+
+    /// How many are open of a client, and of all that showed a key or of all that showed none.
+    pub(super) fn open_beside(&self, client: &str) -> (usize, usize) {
+        let strangers = self.open_of_strangers;
+        let together = if is_stranger(client) { strangers } else { self.open.len() - strangers };
+        (self.open_of.get(client).copied().unwrap_or(0), together)
+    }
+
+    /// Is there a task of a client with a key?
+    pub(super) fn has_known(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// The client with a key whose conversation this is.
+    pub(super) fn known_client(&self, session: SessionId) -> Option<&str> {
+        let mut of = self.known.range((session, Box::from(""))..);
+        of.next().filter(|((of, _), _)| *of == session).map(|((_, client), _)| &**client)
+    }
+
+    /// The task that goes first where there are too many, or too many bytes: the one that ended first of the client that has
+    /// the most of them.
+    pub(super) fn dispensable(&self, by_bytes: bool) -> Option<A2aTaskId> {
+        let size = |kept: &&Kept| if by_bytes { kept.bytes } else { kept.count };
+        let most = self.kept.values().filter(|kept| !kept.ended.is_empty()).max_by_key(size)?;
+        most.ended.first().map(|(_, id)| *id)
+    }
+
+    /// Counts a task that comes, or one that goes.
+    fn count(&mut self, id: A2aTaskId, task: &A2aTask, is_more: bool) {
+        let is_stranger = task.is_of_stranger();
+        if !is_stranger {
+            count(&mut self.known, (task.session, task.client.clone()), is_more);
+        }
+        if task.ended_at.is_none() {
+            count(&mut self.open_of, task.client.clone(), is_more);
+            let (strangers, one) = (self.open_of_strangers, usize::from(is_stranger));
+            self.open_of_strangers = if is_more { strangers + one } else { strangers.saturating_sub(one) };
+        }
+        let name = if is_stranger { Box::default() } else { task.client.clone() };
+        let kept = self.kept.entry(name.clone()).or_default();
+        if is_more {
+            (kept.count, kept.bytes) = (kept.count + 1, kept.bytes + task.bytes());
+            kept.ended.extend(task.ended_at.map(|at| (at, id)));
+            return;
+        }
+        (kept.count, kept.bytes) = (kept.count.saturating_sub(1), kept.bytes.saturating_sub(task.bytes()));
+        if let Some(at) = task.ended_at {
+            kept.ended.remove(&(at, id));
+        }
+        if kept.count == 0 {
+            self.kept.remove(&name);
+        }
     }
 
     /// The open ones, the oldest first.
@@ -71,9 +149,11 @@ impl Places<A2aTask> for TaskPlaces {
             Some(at) => self.ended.insert((at, id)),
         };
         *self.of_session.entry(task.session).or_default() += 1;
+        self.count(id, task, true);
     }
 
     fn remove(&mut self, id: A2aTaskId, task: &A2aTask) {
+        self.count(id, task, false);
         self.by_key.remove(&task.key);
         match task.ended_at {
             None => self.open.remove(&(task.created_at, id)),
@@ -93,7 +173,7 @@ impl Indexed for A2aDay {
     const NOUN: &'static str = "day of A2A tasks";
 
     fn bytes(&self) -> usize {
-        0
+        self.known.keys().map(|client| client.len() + size_of::<Self>()).sum()
     }
 }
 

@@ -2,12 +2,19 @@
 
 agentsvc_components::limits! {
     pub const ALL;
-    /// A2A tasks that are kept, open and ended. More: the ones that ended first go.
+    /// A2A tasks that are kept, open and ended. More: the ones that ended first go, of the client with the most; all clients
+    /// without a key count as one.
     pub const A2A_TASKS_MAX: usize = 1_000;
-    /// Bytes of the texts of all A2A tasks. More: the ones that ended first go.
+    /// Bytes of the texts of all A2A tasks. More: the ones that ended first go, likewise.
     pub const A2A_TASKS_BYTES_MAX: usize = 8 << 20;
-    /// A2A tasks that are open at once. More: 429.
+    /// A2A tasks of clients without a key that are open at once. More: 429.
     pub const A2A_TASKS_OPEN_MAX: usize = 64;
+    /// The same of clients that show a key.
+    pub const A2A_KNOWN_TASKS_OPEN_MAX: usize = 128;
+    /// The same of one client address, or of one user or key.
+    pub const A2A_CLIENT_TASKS_OPEN_MAX: usize = 16;
+    /// Clients that show a key whose cost of a day is counted apart. More: they count with those without a key.
+    pub const A2A_KNOWN_CLIENTS_MAX: usize = 4_096;
     /// Milliseconds that an ended A2A task is kept.
     pub const A2A_TASK_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
     /// Milliseconds after which an A2A task that is still open fails.
@@ -29,9 +36,11 @@ agentsvc_components::limits! {
     pub const A2A_ID_BYTES_SHARED: usize = 16;
     /// Requests that wait for the end of one A2A task. More: they are answered at once.
     pub const A2A_TASK_WAITERS_MAX: usize = 16;
-    /// Requests that wait for A2A tasks or stream them. More: 429.
+    /// Requests without a key that wait for A2A tasks or stream them. More: 429.
     pub const A2A_OPEN_REQUESTS_MAX: usize = 128;
-    /// The same, of one client address.
+    /// The same, of clients that show a key; those that wait for external A2A agents count here.
+    pub const A2A_KNOWN_OPEN_REQUESTS_MAX: usize = 256;
+    /// The same, of one client address, or of one user or key.
     pub const A2A_CLIENT_OPEN_REQUESTS_MAX: usize = 16;
     /// Seconds that a request waits for the end of an A2A task; then it is answered with the open task.
     pub const A2A_WAIT_SECS_MAX: u64 = 10 * 60;

@@ -40,7 +40,7 @@ pub(super) const ALL: &[Metric] = &[
         |world, out| out.value(world.resource::<A2aTotals>().over_budget),
     ),
     Metric::gauge("agentsvc_a2a_spent_usd", "What A2A tasks have cost today, in dollars.", |world, out| {
-        out.value(spending::spent(world).usd())
+        out.value(spending::spent_by_all(world).usd())
     }),
     Metric::gauge("agentsvc_a2a_external_agents", "External A2A agents that are known.", |world, out| {
         out.value(world.resource::<ExternalAgents>().len())

@@ -18,6 +18,7 @@
 //! | a task is read by whoever knows its id, and listed to no client | there are no accounts |
 //! | its session belongs to its conversation alone, and goes with the last task of it | no client reads what others wrote |
 //! | its message is untrusted content | anyone may have written it |
+//! | a client that shows a key has its own share of tasks, of what is kept and of money; all others have one together | strangers take nothing of others |
 //! | tasks and all that they begin have a daily limit of their own, asked before each model call; so many are open, so many are kept | nobody else's money and memory are used up |
 
 pub mod audit_kinds;
@@ -31,6 +32,8 @@ pub mod outbound;
 mod push;
 mod restart;
 mod send;
+#[cfg(test)]
+mod share_tests;
 mod spending;
 #[cfg(test)]
 mod spending_tests;

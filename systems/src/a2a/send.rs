@@ -4,7 +4,7 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use agentsvc_components::a2a::{A2aState, A2aTask, A2aTaskId, PushTarget};
+use agentsvc_components::a2a::{A2aState, A2aTask, A2aTaskId, PushTarget, is_stranger};
 use agentsvc_components::kernel::taint::{InjectionFound, Taint};
 use agentsvc_components::session::message::Block;
 use agentsvc_components::turn::{Origin, TurnRequest};
@@ -31,6 +31,9 @@ pub struct SendA2aTask {
     pub agent: AgentId,
     /// The name of that agent.
     pub agent_name: String,
+    /// Who sends it: a user or a key, or an address behind [`STRANGER`](agentsvc_components::a2a::STRANGER).
+    #[serde(default)]
+    pub client: String,
     /// The conversation, as the client knows it.
     pub context: String,
     /// The session that holds it; made when there is none.
@@ -61,6 +64,21 @@ command! {
     write "send_a2a_task" SendA2aTask => A2aTaskView, Id(|it| it.agent.0), |it, world| Answer::stored(send(world, it))
 }
 
+/// Refuses one more where the client, or all that show a key or none as it does, have as many open as they may.
+fn check_open(tasks: &Tasks, client: &str) -> Result<(), Refusal> {
+    let full = |text: String| Refusal {
+        retry_after_secs: Some(5),
+        ..Refusal::of(error_codes::A2A_TASKS_FULL, format!("{text}; try again later"))
+    };
+    let ((own, together), most) = (tasks.open_beside(client), limits::A2A_CLIENT_TASKS_OPEN_MAX);
+    // Where it is not known who sends, nothing is told apart.
+    if own >= most && !client.is_empty() {
+        return Err(full(format!("this client has {most} open A2A tasks, which is the limit")));
+    }
+    let most = if is_stranger(client) { limits::A2A_TASKS_OPEN_MAX } else { limits::A2A_KNOWN_TASKS_OPEN_MAX };
+    if together >= most { Err(full("too many A2A tasks are open".to_owned())) } else { Ok(()) }
+}
+
 fn send(world: &mut World, it: SendA2aTask) -> Result<A2aTaskView, Refusal> {
     if let Some(known) = world.resource::<Tasks>().by_key(&it.key).filter(|_| !it.key.is_empty()) {
         let view = A2aTaskView::seen(world, known)?;
@@ -74,11 +92,9 @@ fn send(world: &mut World, it: SendA2aTask) -> Result<A2aTaskView, Refusal> {
     if world.resource::<Tasks>().get(it.id).is_some() {
         return Err(Refusal::of(error_codes::A2A_TASK_EXISTS, "a task with this id exists"));
     }
-    if world.resource::<Tasks>().open_count() >= limits::A2A_TASKS_OPEN_MAX {
-        let text = "too many A2A tasks are open; try again later";
-        return Err(Refusal { retry_after_secs: Some(5), ..Refusal::of(error_codes::A2A_TASKS_FULL, text) });
-    }
-    if let Err(refusal) = spending::check(world, it.daily_limit) {
+    check_open(world.resource::<Tasks>(), &it.client)?;
+    let known = Some(&*it.client).filter(|client| !is_stranger(client));
+    if let Err(refusal) = spending::check(world, known, it.daily_limit) {
         world.resource_mut::<A2aTotals>().over_budget += 1;
         return Err(refusal);
     }
@@ -98,6 +114,7 @@ fn send(world: &mut World, it: SendA2aTask) -> Result<A2aTaskView, Refusal> {
         agent_name: it.agent_name.into(),
         session: taken.session,
         turn: taken.turn,
+        client: it.client.into(),
         context: it.context.into(),
         client_id: it.client_id.map(Into::into),
         key: it.key.into(),

@@ -1,14 +1,16 @@
 //! What tasks cost in a UTC day: all model calls with the label of guests, which every task has and hands on to what it begins.
+//! A client that showed a key has the limit of a day for itself; all others have it together. A call counts for the client in whose
+//! conversation it was begun.
 
 use bevy_ecs::prelude::{Entity, World};
 use uuid::Uuid;
 
 use agentsvc_components::a2a::{A2aDay, A2aDayId};
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::{Micros, Refusal, Timestamp};
+use agentsvc_components::{Micros, Refusal, SessionId, Timestamp};
 
-use super::error_codes;
-use super::index::Days;
+use super::index::{Days, Tasks};
+use super::{error_codes, limits};
 use crate::budget::CallStarts;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
@@ -28,14 +30,37 @@ fn moment(world: &World) -> Timestamp {
     world.resource::<Rollups>().moment(world.resource::<Now>().0)
 }
 
-/// What calls that came back have cost today.
-pub(super) fn spent(world: &World) -> Micros {
-    state::<A2aDay>(world, day_of(moment(world))).map_or(Micros::ZERO, |day| day.cost)
+/// What calls that came back have cost today: those of a client that showed a key, or those of all others.
+pub(super) fn spent(world: &World, client: Option<&str>) -> Micros {
+    let Some(day) = state::<A2aDay>(world, day_of(moment(world))) else { return Micros::ZERO };
+    client.map_or(day.cost, |client| day.known.get(client).copied().unwrap_or_default())
+}
+
+/// What those of all clients have cost today.
+pub(super) fn spent_by_all(world: &World) -> Micros {
+    let day = state::<A2aDay>(world, day_of(moment(world)));
+    day.map_or(Micros::ZERO, |day| day.known.values().fold(day.cost, |sum, cost| sum.plus(*cost)))
+}
+
+/// The client with a key in whose conversation something was begun.
+fn client_of(world: &World, began_in: Option<SessionId>) -> Option<&str> {
+    world.resource::<Tasks>().known_client(began_in?)
+}
+
+/// What is reserved for calls that are out of the same client, or of all without a key.
+fn reserved(world: &World, client: Option<&str>) -> Micros {
+    let calls = world.resource::<Calls>();
+    if calls.reserved_of_guests().is_zero() || !world.resource::<Tasks>().has_known() {
+        return calls.reserved_of_guests();
+    }
+    let of_guests = calls.all().filter(|call| call.strangers.holds(Taint::GUEST));
+    let own = of_guests.filter(|call| client_of(world, call.began_in) == client);
+    own.fold(Micros::ZERO, |sum, call| sum.plus(call.reserved))
 }
 
 /// Refuses what would cost more where what was spent today leaves nothing of the limit.
-pub(super) fn check(world: &World, limit: Micros) -> Result<(), Refusal> {
-    if limit.is_zero() || spent(world) < limit {
+pub(super) fn check(world: &World, client: Option<&str>, limit: Micros) -> Result<(), Refusal> {
+    if limit.is_zero() || spent(world, client) < limit {
         return Ok(());
     }
     let left_ms = DAY_MS - moment(world).0.rem_euclid(DAY_MS);
@@ -53,9 +78,10 @@ pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusa
     if settings.is_off {
         return Err(Refusal::of(error_codes::A2A_OFF, "a client of A2A began this, and A2A is off"));
     }
-    check(world, settings.daily_limit)?;
-    let reserved = world.resource::<Calls>().reserved_of_guests();
-    let together = spent(world).plus(reserved).plus(call.worst);
+    let client = client_of(world, call.began_in);
+    check(world, client, settings.daily_limit)?;
+    let reserved = reserved(world, client);
+    let together = spent(world, client).plus(reserved).plus(call.worst);
     if settings.daily_limit.is_zero() || reserved.is_zero() || together <= settings.daily_limit {
         return Ok(());
     }
@@ -65,22 +91,34 @@ pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusa
 /// A call has cost something: it counts if a task began it, or anything that a task began, whether that is still there or not.
 pub(super) fn spent_by_strangers(world: &mut World, spent: &SpentByStrangers) {
     if spent.strangers.holds(Taint::GUEST) && !spent.cost.is_zero() {
-        add(world, day_of(spent.at), spent.cost);
+        let client = client_of(world, spent.began_in).map(Box::from);
+        add(world, day_of(spent.at), client, spent.cost);
     }
 }
 
 /// Adds to a day. Only the newest is kept; what went out on the day before counts at that.
-fn add(world: &mut World, day: A2aDayId, cost: Micros) {
+fn add(world: &mut World, day: A2aDayId, client: Option<Box<str>>, cost: Micros) {
+    let count = |day: &mut A2aDay| {
+        let has_room =
+            |client: &Box<str>| day.known.len() < limits::A2A_KNOWN_CLIENTS_MAX || day.known.contains_key(client);
+        let sum = match client.filter(has_room) {
+            Some(client) => day.known.entry(client).or_default(),
+            None => &mut day.cost,
+        };
+        *sum = sum.plus(cost);
+    };
     let known = world.resource::<Days>().after(None).next();
     if let Some((known, entity)) = known
         && known >= day
     {
-        return change(world, entity, |day: &mut A2aDay| day.cost = day.cost.plus(cost));
+        return change(world, entity, count);
     }
     let others: Vec<Entity> = world.resource::<Days>().after(None).map(|(_, entity)| entity).collect();
     for other in others {
         world.despawn(other);
     }
-    let entity = world.spawn((day, A2aDay { cost })).id();
+    let mut first = A2aDay::default();
+    count(&mut first);
+    let entity = world.spawn((day, first)).id();
     world.mark(entity);
 }

@@ -38,7 +38,7 @@ fn settings(daily_limit: u64) -> Settings {
 }
 
 fn spent(world: &TestWorld) -> u64 {
-    spending::spent(world.engine.world()).0
+    spending::spent(world.engine.world(), None).0
 }
 
 fn reserved(world: &TestWorld) -> u64 {

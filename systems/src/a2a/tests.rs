@@ -29,6 +29,7 @@ pub(super) fn command(agent: AgentId, n: u128) -> SendA2aTask {
         id: task(n),
         agent,
         agent_name: "scout".to_owned(),
+        client: format!("@{n}"),
         context: format!("context-{n}"),
         session: SessionId(Uuid::from_u128(1_000_000 + n)),
         client_id: None,
@@ -254,7 +255,7 @@ fn what_a_task_begins_and_does_not_wait_for_costs_as_well() {
     let (from, index) = (run.attempt, run.index);
     let text = "go on".to_owned();
     world.ask(SendToAgent { from, index, to: "other".into(), session: None, text, wait: false, found: None }).unwrap();
-    let spent = |world: &TestWorld| spending::spent(world.engine.world());
+    let spent = |world: &TestWorld| spending::spent(world.engine.world(), None);
     let attempts = [world.next_call().attempt, world.next_call().attempt];
     let of_task = attempts.iter().position(|attempt| attempt.job == from.job).unwrap();
     world.answer(attempts[of_task], "done");
@@ -269,7 +270,7 @@ fn what_tasks_cost_in_a_day_is_bounded_and_another_day_begins_anew() {
     let mut world = TestWorld::with(crate::usage::priced_for_tests());
     let agent = world.spawn("scout");
     answered(&mut world, agent, 1, "done");
-    let spent = spending::spent(world.engine.world());
+    let spent = spending::spent(world.engine.world(), None);
     assert!(spent > Micros::ZERO);
     let bounded = |n, limit| SendA2aTask { daily_limit: limit, ..command(agent, n) };
     let refused = world.ask(bounded(2, spent)).unwrap_err();

@@ -60,7 +60,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, ErrorCode, Micros, Refusal, Timestamp};
+use agentsvc_components::{AgentId, ErrorCode, Micros, Refusal, SessionId, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
@@ -121,6 +121,8 @@ pub use error_codes::BUDGET_EXCEEDED as EXCEEDED;
 pub(crate) struct CallStarts {
     /// The labels of strangers, where any of them began what calls.
     pub(crate) strangers: Taint,
+    /// The session in which they began it, where that is known.
+    pub(crate) began_in: Option<SessionId>,
     /// The most that it can cost.
     pub(crate) worst: Micros,
 }

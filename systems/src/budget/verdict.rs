@@ -52,7 +52,8 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
         }
     }
     if let Verdict::Fits = verdict
-        && let Err(refusal) = check(world, &CallStarts { strangers: need.strangers, worst: need.worst })
+        && let Err(refusal) =
+            check(world, &CallStarts { strangers: need.strangers, began_in: need.began_in, worst: need.worst })
     {
         return Verdict::Refused(Box::new(refusal));
     }
@@ -112,7 +113,7 @@ pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool)
 
 /// Refuses what strangers begin where none of their calls could go out.
 pub(crate) fn strangers_at_door(world: &World, taint: Taint) -> Result<(), Refusal> {
-    match check(world, &CallStarts { strangers: taint.of_strangers(), worst: Micros::ZERO }) {
+    match check(world, &CallStarts { strangers: taint.of_strangers(), began_in: None, worst: Micros::ZERO }) {
         Err(refusal) if refusal.kind != RefusalKind::Busy => Err(refusal),
         _ => Ok(()),
     }

@@ -29,6 +29,8 @@ mod phrases;
 mod shield;
 mod words;
 
+use serde_json::Value;
+
 use crate::kernel::domain::Domain;
 pub(crate) use fold::is_unseen;
 pub use shield::{InjectionPolicy, Shielded, shield};
@@ -150,6 +152,25 @@ impl Report {
 #[must_use]
 pub fn scan(text: &str) -> Report {
     scan_at(text, LEVELS)
+}
+
+/// Adds all names and texts of a JSON value, such as a schema, a line each.
+pub fn json_texts(value: &Value, all: &mut String) {
+    match value {
+        Value::String(text) => {
+            all.push('\n');
+            all.push_str(text);
+        }
+        Value::Array(values) => values.iter().for_each(|value| json_texts(value, all)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                all.push('\n');
+                all.push_str(name);
+                json_texts(value, all);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn scan_at(text: &str, levels: u8) -> Report {

@@ -26,6 +26,7 @@ use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{self, Kind};
+use crate::memory;
 use usage::Graphs;
 
 /// What this domain brings.
@@ -33,6 +34,9 @@ pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "event", "memory", "taint"],
     install: |world| {
         world.init_resource::<Graphs>();
+        memory::counts_also(world, |world, add| {
+            world.resource::<Graphs>().records().for_each(|used| add(used.agent, used.bytes));
+        });
         on(world, |world, gone: &Removed<AgentId>| usage::erase(world, gone.id));
     },
     content: &[(b'g', key::is_readable)],

@@ -17,7 +17,7 @@ pub use delete::{DeleteMemory, Doomed};
 pub use put::{PutEntry, PutMemory};
 pub use usage::{GetMemoryUse, MemoryUse};
 
-pub(crate) use share::{admit, count};
+pub(crate) use share::{admit, count, counts_also};
 pub(crate) use usage::{Memories, carry, changed, check_seen, erase, load, note_change, revision, revisions};
 
 use bevy_ecs::prelude::World;
@@ -106,6 +106,9 @@ fn audit<'a>(world: &mut World, kind: AuditKind, agent: AgentId, keys: impl Exac
 fn install(world: &mut World) {
     world.init_resource::<Memories>();
     world.init_resource::<share::Remembered>();
+    counts_also(world, |world, add| {
+        world.resource::<Memories>().records().for_each(|used| add(used.agent, used.bytes));
+    });
     on(world, |world, gone: &Removed<AgentId>| share::forget(world, gone.id));
     on(world, share::hand_over);
     on(world, |world, gone: &Removed<AgentId>| erase(world, gone.id));

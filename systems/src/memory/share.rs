@@ -89,9 +89,31 @@ pub(crate) fn admit(world: &World, agent: AgentId, more: i64, code: ErrorCode) -
     Err(Refusal::of(code, text))
 }
 
-/// Says where sums are not those of all agents.
+/// Gives the bytes that a domain keeps of each agent to the function, from the domain's own numbers.
+pub(crate) type Sums = fn(&World, &mut dyn FnMut(AgentId, u64));
+
+/// The numbers of all domains that count here.
+#[derive(Resource, Default)]
+struct Counted(Vec<Sums>);
+
+/// The domain counts here, and [`check`] compares what it counted with `sums`. For `install` functions.
+pub(crate) fn counts_also(world: &mut World, sums: Sums) {
+    world.get_resource_or_insert_with(Counted::default).0.push(sums);
+}
+
+/// Says where sums are not those of all agents, or not those of what the domains keep.
 pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let remembered = world.resource::<Remembered>();
+    let mut kept = BTreeMap::new();
+    for sums in &world.resource::<Counted>().0 {
+        // A row of an agent that is gone is for its own domain to find.
+        sums(world, &mut |agent, bytes| {
+            if index::agent(world, agent).is_ok() {
+                add(&mut kept, agent, bytes.cast_signed());
+            }
+        });
+    }
+    faults.same("bytes that agents remember", &remembered.of, &kept);
     let mut scan = Remembered::default();
     for (agent, bytes) in &remembered.of {
         match index::agent(world, *agent) {

@@ -66,3 +66,15 @@ fn a_user_and_a_family_leave_room_to_others_also_over_a_restart() {
     world.ask(RemoveAgents(vec![one])).unwrap();
     put(&mut world, two, 100, Some(39)).unwrap();
 }
+
+#[test]
+fn what_is_counted_is_held_against_what_each_domain_keeps() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    put(&mut world, agent, 60, None).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    // The sums of the family still agree with that of the agent.
+    super::count(world.engine.world_mut(), agent, 7);
+    let faults = world.engine.check();
+    assert!(faults.iter().any(|fault| fault.starts_with("bytes that agents remember")), "{faults:?}");
+}

@@ -107,6 +107,18 @@ fn a_code_of_someone_who_may_no_more_pairs_nothing() {
 }
 
 #[test]
+fn a_device_lasts_no_longer_than_the_key_that_asked_for_its_code() {
+    let mut world = TestWorld::new();
+    let expires_at = Some(world.now.plus_ms(60_000));
+    let short = CreateKey { name: "short".to_owned(), role: Role::Admin, expires_at, ..CreateKey::default() };
+    let short = world.ask(short).unwrap().id;
+    world.actor = Actor::Key { key: short, user: None };
+    let device = world.ask(phone("phone")).unwrap().device;
+    world.actor = Actor::Api;
+    assert_eq!(world.ask(crate::kernel::entities::Get::<KeyView>(device.key)).unwrap().key.expires_at, expires_at);
+}
+
+#[test]
 fn a_notification_is_a_job_that_a_restart_keeps() {
     let mut world = TestWorld::new();
     let notify = |title: &str, message: &str| NotifyDevices {

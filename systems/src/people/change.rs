@@ -53,7 +53,14 @@ pub(crate) fn check_acting_key(world: &World) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked, or has expired"))
 }
 
-/// Makes a key, for whatever has one.
+/// When the key expires that acts: what it makes lasts no longer. Nothing for a key that does not expire, and for the session of
+/// a person, who can sign in again.
+fn end_of_acting_key(world: &World) -> Option<Timestamp> {
+    let Actor::Key { key, .. } = world.resource::<Acting>().0 else { return None };
+    state::<ApiKey>(world, key)?.expires_at
+}
+
+/// Makes a key, for whatever has one. It expires with the key that makes it, or earlier.
 ///
 /// # Errors
 /// 400 naming the field; 409 when the name is taken; 429 when there is no room.
@@ -75,6 +82,7 @@ pub(crate) fn create_key(world: &mut World, command: CreateKey) -> Result<KeyVie
     if command.expires_at.is_some_and(|at| at <= now) {
         return Err(Refusal::bad_field("expires_at", "expires_at: must be in the future"));
     }
+    let expires_at = command.expires_at.into_iter().chain(end_of_acting_key(world)).min();
     let scopes: BTreeSet<_> = command.scopes.into_iter().collect();
     let key = ApiKey {
         name,
@@ -83,7 +91,7 @@ pub(crate) fn create_key(world: &mut World, command: CreateKey) -> Result<KeyVie
         user: command.user,
         scopes: scopes.into_iter().collect(),
         created_at: now,
-        expires_at: command.expires_at,
+        expires_at,
         expired: false,
         used_at: None,
     };

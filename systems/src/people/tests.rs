@@ -199,6 +199,23 @@ fn a_key_that_has_expired_stays_so_when_the_clock_is_set_back() {
 }
 
 #[test]
+fn what_an_expiring_key_makes_expires_with_it() {
+    let mut world = TestWorld::new();
+    let ends = world.now.plus_ms(60_000);
+    let short = world.ask(CreateKey { expires_at: Some(ends), ..key("short") }).unwrap().id;
+    let lasting = world.ask(key("lasting")).unwrap().id;
+    let made = |world: &mut TestWorld, by, name: &str, expires_at| {
+        world.actor = agentsvc_components::Actor::Key { key: by, user: None };
+        world.ask(CreateKey { expires_at, ..key(name) }).unwrap().key.expires_at
+    };
+    assert_eq!(made(&mut world, short, "a", None), Some(ends));
+    assert_eq!(made(&mut world, short, "b", Some(ends.plus_ms(1))), Some(ends));
+    assert_eq!(made(&mut world, short, "c", Some(ends.plus_ms(-1))), Some(ends.plus_ms(-1)));
+    assert_eq!(made(&mut world, lasting, "d", None), None);
+    assert_eq!(made(&mut world, lasting, "e", Some(ends)), Some(ends));
+}
+
+#[test]
 fn the_agents_of_a_user_who_may_run_none_begin_nothing_by_themselves() {
     use crate::schedule::{CreateSchedule, RunSchedule, tests::plain};
     use agentsvc_components::Actor;

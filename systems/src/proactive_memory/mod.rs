@@ -45,6 +45,7 @@ use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{self, Kind, is_record};
+use crate::memory;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -55,6 +56,9 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: |world, rows| rows.extend(counts::rows(world).map(record::put)),
     install: |world| {
         world.init_resource::<counts::Entries>();
+        memory::counts_also(world, |world, add| {
+            counts::rows(world).for_each(|known| add(known.agent, known.counts.bytes));
+        });
         on(world, |world, gone: &Removed<AgentId>| counts::erase(world, gone.id));
     },
     outcomes: &[OutcomeDef::of::<MemoryRecalled>()],

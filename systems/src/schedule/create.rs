@@ -60,7 +60,7 @@ pub struct CreateSchedule {
     /// What.
     pub new: NewSchedule,
     /// An agent's tool asks: no more than [`limit::AGENT_SCHEDULES_MAX`] for each agent, and
-    /// [`limit::FAMILY_SCHEDULES_MAX`] for it and its relatives.
+    /// [`limit::SHARE_SCHEDULES_MAX`] for all agents of its user, or of its family.
     pub by_tool: bool,
 }
 
@@ -144,7 +144,7 @@ fn check_agents_share(world: &World, agent: Entity) -> Result<(), Refusal> {
 /// Refuses a schedule of a tool, or of a user, where the family of its agent, or the user, has as many as there may be; gives how
 /// many there are.
 fn check_share(world: &World, agent: Entity) -> Result<usize, Refusal> {
-    let (schedules, most) = (world.resource::<Schedules>(), limit::FAMILY_SCHEDULES_MAX);
+    let (schedules, most) = (world.resource::<Schedules>(), limit::SHARE_SCHEDULES_MAX);
     let made = kin(world, agent).into_iter().flat_map(|agent| all_of(schedules, agent)).take(most).count();
     if made < most {
         return Ok(made);

@@ -21,7 +21,7 @@ fn the_agents_of_one_user_make_no_more_schedules_than_a_family() {
     }
     let fast = |agent| CreateSchedule { new: plain(agent, "every 5m"), by_tool: false };
     assert_eq!(world.ask(fast(agents[0])).unwrap_err().kind, RefusalKind::BadRequest);
-    for n in 10 * limit::AGENT_SCHEDULES_FAST..limit::FAMILY_SCHEDULES_MAX {
+    for n in 10 * limit::AGENT_SCHEDULES_FAST..limit::SHARE_SCHEDULES_MAX {
         create(&mut world, plain(agents[n % 2], "@daily"));
     }
     let daily = |agent| CreateSchedule { new: plain(agent, "@daily"), by_tool: false };

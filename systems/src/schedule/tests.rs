@@ -355,7 +355,7 @@ fn the_tools_of_a_family_make_no_more_than_its_share() {
     };
     let top = world.ask(spawner("top")).unwrap().agent;
     let mut last = top;
-    for n in 0..limit::FAMILY_SCHEDULES_MAX / limit::AGENT_SCHEDULES_MAX {
+    for n in 0..limit::SHARE_SCHEDULES_MAX / limit::AGENT_SCHEDULES_MAX {
         let parent = if n % 3 == 0 { top } else { last };
         last = world.ask(SpawnChild { parent, child: spawner(&format!("child-{n}")), by: None }).unwrap().agent;
         for _ in 0..limit::AGENT_SCHEDULES_MAX {

@@ -169,8 +169,9 @@ limits! {
     /// Schedules and cron jobs of one agent that may be so fast. From twice as many on, the least time between slots is twice as
     /// long, from three times as many on three times, and so on.
     pub const AGENT_SCHEDULES_FAST: usize = 5;
-    /// Schedules and cron jobs of one family beyond which its tools make no more: an agent that a client created, and all that descend from it.
-    pub const FAMILY_SCHEDULES_MAX: usize = 1_000;
+    /// Schedules and cron jobs of all agents of a user with a limited role, or of one family (an agent that a client created, and all
+    /// that descend from it). More: an error result for a tool, 429 for the user. Admins may.
+    pub const SHARE_SCHEDULES_MAX: usize = 1_000;
     /// Bytes of a schedule's rule. Longer: 400.
     pub const SCHEDULE_RULE_BYTES_MAX: usize = 256;
     /// Seconds of the span of `every` and `in`. Longer: 400.

@@ -210,7 +210,7 @@ pub(crate) async fn send(api: &Arc<Api>, request: Builder, body: impl Into<Bytes
     let mut request = request.body(Full::new(body.into())).expect("a request");
     request.headers_mut().entry(HOST).or_insert(HeaderValue::from_static("localhost"));
     let client = api.peers.connect(CLIENT, true);
-    dispatch(api, &client, request).await
+    dispatch(api, &client, request).await.0
 }
 
 /// `GET path`.

@@ -1,11 +1,15 @@
 //! Limits: rate, slow clients, and what a full world says (spec 1, Limits).
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::daemon::Daemon;
+use crate::people::{CONFIG, person};
+use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
+use crate::support::socket::Socket;
 use crate::support::until;
 
 #[test]
@@ -100,4 +104,68 @@ fn tokens_beyond_what_is_counted_are_no_limit() {
     );
     daemon.put("/api/budget", &json!({ "hourly_token_limit": most + 1 })).refused_field(400, "hourly_token_limit");
     assert_eq!(daemon.get("/api/budget").expect(200)["hourly_token_limit"], most);
+}
+
+/// Asks on a new connection that stays open; gives the connection where it was served, and what was said.
+fn ask(client: &Client) -> (Option<TcpStream>, String) {
+    let mut wire = client.connect().unwrap();
+    let key = client.key.as_deref().unwrap();
+    let request = format!("GET /api/whoami HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n");
+    wire.write_all(request.as_bytes()).unwrap();
+    let (mut said, mut piece) = (String::new(), [0; 4_096]);
+    while !said.ends_with('}') {
+        let read = wire.read(&mut piece).unwrap();
+        assert!(read > 0, "closed after: {said}");
+        said.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    (said.starts_with("HTTP/1.1 200 ").then_some(wire), said)
+}
+
+#[test]
+fn one_user_holds_no_more_connections_than_their_share_and_none_with_a_key_that_was_revoked() {
+    // Half of the open files may be connections: 512. Three eighths are for users with a limited role, 48 for each.
+    let mut daemon = Daemon::launched(&["prlimit", "--nofile=1024:1024"], CONFIG, &[]);
+    daemon.use_key("the-key-of-the-configuration");
+    let (user, other) = person(&daemon, "ann", "user");
+    let (_, bob) = person(&daemon, "bob", "viewer");
+    let made = daemon.post("/api/keys", &json!({ "name": "second", "user_id": user })).expect(201);
+    let (ann, id) = (daemon.keyed(&text(&made["key"])), text(&made["id"]));
+    let manifest = json!({ "manifest_toml": "name = \"anns\"\n[model]\nsystem_prompt = \"x\"\n" });
+    let agent = text(&ann.post("/api/agents", &manifest).expect(201)["agent_id"]);
+    // A socket holds a connection as any other.
+    let mut sockets: Vec<Socket> = (0..8).map(|_| Socket::open(&ann, &agent)).collect();
+    let mut held = Vec::new();
+    let refused = loop {
+        match ask(&ann) {
+            (Some(wire), _) => held.push(wire),
+            (None, said) => break said,
+        }
+        assert!(held.len() <= 48, "there is no end");
+    };
+    // Connections that asked before may still be closing.
+    assert!((30..=40).contains(&held.len()), "{}", held.len());
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    assert!(refused.contains("\"code\":\"connections\""), "{refused}");
+    until("her share is used up", || {
+        ask(&other).0.map_or(Some(()), |wire| {
+            held.push(wire);
+            None
+        })
+    });
+    assert_eq!(other.get("/api/whoami").status, 503);
+    let path = format!("/api/agents/{agent}/ws");
+    assert_eq!(Socket::ask(&ann, &path, &[]).err().map(|refused| refused.status), Some(503));
+    bob.get("/api/whoami").expect(200);
+    daemon.get("/api/status").expect(200);
+    // What the key has opened ends with it, or counts for nobody.
+    daemon.delete(&format!("/api/keys/{id}")).expect(204);
+    assert!(sockets.iter_mut().all(|socket| socket.closed() == 1008));
+    // More than the sockets held: the other connections count for nobody, too.
+    let mut again = Vec::new();
+    until("there is room for her other key", || {
+        again.push(Socket::ask(&other, &path, &[]).ok()?);
+        (again.len() == 20).then_some(())
+    });
+    daemon.get("/api/status").expect(200);
+    ann.get("/api/whoami").refused(401);
 }

@@ -9,7 +9,7 @@ use crate::support::socket::Socket;
 use crate::support::stream::Events;
 use crate::support::until;
 
-const CONFIG: &str = "api_key = \"the-key-of-the-configuration\"\nrate_limit_per_second = 1000000\n";
+pub(crate) const CONFIG: &str = "api_key = \"the-key-of-the-configuration\"\nrate_limit_per_second = 1000000\n";
 
 /// A daemon whose client has the key of the configuration.
 pub(crate) fn daemon() -> Daemon {

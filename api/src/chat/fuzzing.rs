@@ -24,7 +24,7 @@ where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
     let client = api.peers.connect(PEER, true);
-    dispatch(api, &client, request).await
+    dispatch(api, &client, request).await.0
 }
 
 /// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.

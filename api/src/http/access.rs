@@ -301,6 +301,11 @@ impl Seen {
     /// A request that was not looked at.
     pub(crate) const NOTHING: Self = Self { shown: Shown::Nothing, grant: None };
 
+    /// Triggered when what it has shown is no longer in force.
+    pub(crate) fn ended<'a>(&'a self, policy: &'a Policy) -> &'a Shutdown {
+        self.grant.as_ref().map_or(&policy.key_changed, |grant| &grant.ended)
+    }
+
     /// Who the request is, where it has shown what its route asks for.
     pub(crate) fn principal(&self) -> Principal {
         match (&self.grant, self.shown) {

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
@@ -33,7 +33,7 @@ const CLIENTS: usize = 4;
 const WAIT: Duration = Duration::from_secs(2);
 /// How long an answer that has begun waits for its next piece's.
 const PIECE_WAIT: Duration = Duration::from_secs(60);
-/// Requests that wait so at once; more are refused.
+/// Requests that wait so at once, and a quarter of them of one client; more are refused.
 const WAITING_MAX: usize = 256;
 
 /// The memory that large answers may take.
@@ -43,7 +43,7 @@ pub(crate) struct Answers {
     /// Told when an answer is made.
     made: Notify,
     /// Requests that wait for that.
-    waiting: AtomicUsize,
+    waiting: Mutex<HashMap<Holder, usize>>,
     /// Streamed answers that broke off since the start because there was no room for more of them.
     broken_off: AtomicU64,
 }
@@ -74,8 +74,8 @@ impl Part {
 impl Answers {
     /// So many bytes in all.
     pub(crate) fn new(max: usize) -> Self {
-        let (made, waiting) = (Notify::new(), AtomicUsize::new(0));
-        Self { max, taken: Mutex::default(), made, waiting, broken_off: AtomicU64::new(0) }
+        let (taken, waiting) = (Mutex::default(), Mutex::default());
+        Self { max, taken, made: Notify::new(), waiting, broken_off: AtomicU64::new(0) }
     }
 
     /// Streamed answers that broke off since the start.
@@ -110,7 +110,7 @@ impl Answers {
             Err(Room::OfReaders) => return Err(full()),
             Err(Room::OfOthers) => {}
         }
-        let _waits = Waits::begin(&self.waiting).ok_or_else(full)?;
+        let _waits = Waits::begin(&self.waiting, client).ok_or_else(full)?;
         self.reserve_within(WAIT, client, bytes).await
     }
 
@@ -203,10 +203,9 @@ impl Answers {
         Some(Bytes::from_owner(Held { bytes, client, answers: Arc::clone(self) }))
     }
 
-    /// What may be held in all for this client to have more, and what it may have of it. Connections that have shown no
-    /// key have half of both, so that they leave some to those of the same address that have.
+    /// What may be held in all for this client to have more, and what it may have of it.
     const fn room(&self, client: Holder) -> (usize, usize) {
-        let all = if client.has_key { self.max } else { self.max / 2 };
+        let all = client.part(self.max);
         (all, all / CLIENTS)
     }
 
@@ -246,19 +245,33 @@ enum Room {
 }
 
 /// A request that waits for room.
-struct Waits<'a>(&'a AtomicUsize);
+struct Waits<'a> {
+    waiting: &'a Mutex<HashMap<Holder, usize>>,
+    client: Holder,
+}
 
 impl<'a> Waits<'a> {
-    /// `None` when too many do.
-    fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
-        let one = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(one)
+    /// `None` when too many do, of this client or in all.
+    fn begin(waiting: &'a Mutex<HashMap<Holder, usize>>, client: Holder) -> Option<Self> {
+        let mut clients = waiting.lock();
+        let own = clients.get(&client).copied().unwrap_or_default();
+        if own >= WAITING_MAX / CLIENTS || clients.values().sum::<usize>() >= client.part(WAITING_MAX) {
+            return None;
+        }
+        clients.insert(client, own + 1);
+        Some(Self { waiting, client })
     }
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut clients = self.waiting.lock();
+        if let Some(own) = clients.get_mut(&self.client) {
+            *own -= 1;
+            if *own == 0 {
+                clients.remove(&self.client);
+            }
+        }
     }
 }
 

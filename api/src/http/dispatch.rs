@@ -25,12 +25,13 @@ use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
 use crate::http::origin::{OriginClass, check_names};
-use crate::http::peer::Peer;
+use crate::http::peer::{Holder, Peer, Place};
 use crate::http::permit::Permit;
 use crate::http::principal::Principal;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Reach, Route};
+use crate::http::server::Line;
 use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
@@ -48,13 +49,13 @@ const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
 /// Seconds a browser may remember a preflight.
 const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
 
-/// Answers one request of `client`.
-pub(crate) async fn dispatch<B>(api: &Arc<Api>, client: &Peer, request: Request<B>) -> Response
+/// Answers one request of `client`, and says whose share it takes.
+pub(crate) async fn dispatch<B>(api: &Arc<Api>, client: &Peer, request: Request<B>) -> (Response, Place)
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
     let (started, peer) = (Instant::now(), client.ip);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let policy = api.access.policy();
     let found = api.table.find(&parts.method, parts.uri.path());
     let page = sites::called(api.table, &parts, &found);
@@ -77,16 +78,15 @@ where
     // A page that may not call guesses no key in its visitor's name, and one of a site needs none.
     let seen = if sound.is_ok() && page.is_none() { policy.look(&parts, auth, peer) } else { Seen::NOTHING };
     let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, &seen)));
-    let is_too_often = |error: &Error| error.status() == StatusCode::TOO_MANY_REQUESTS;
-    client.count_refusal(admitted.as_ref().err().is_some_and(is_too_often));
-    let with_room =
-        |admitted| if is_read { Ok(admitted) } else { api.answers.admit(client.holder()).map(|()| admitted) };
-    let (admitted, room) = with_memory(api, client, admitted.and_then(with_room)).await;
+    let (admitted, place) = take_place(client, &seen, &mut parts, admitted);
+    let holder = place.holder();
+    let with_room = |admitted| if is_read { Ok(admitted) } else { api.answers.admit(holder).map(|()| admitted) };
+    let (admitted, room) = with_memory(api, holder, admitted.and_then(with_room)).await;
     let mut response = match admitted {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans, is_keyed)) => {
             let principal = seen.principal().on(route);
-            let key_changed = seen.grant.as_ref().map_or(&policy.key_changed, |grant| &grant.ended);
+            let key_changed = seen.ended(&policy);
             let actor = principal.actor();
             let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed, principal), &own);
             let answer = principal::acting(actor, answer).instrument(span.clone());
@@ -105,7 +105,7 @@ where
     policy.charge(peer, seen.shown.share(), &body);
     let counted = match room {
         Some(room) => Ok(Answers::count_reserved(room, body)),
-        None => api.answers.count(client.holder(), body, is_read),
+        None => api.answers.count(holder, body, is_read),
     };
     let mut response = match counted {
         Ok(body) => Response::from_parts(head, body),
@@ -116,7 +116,7 @@ where
     span.in_scope(|| tracing::debug!(route = label, status, request = %own.id, "answered"));
     own.apply(response.headers_mut());
     api.metrics.count(index, response.status(), started.elapsed());
-    response
+    (response, place)
 }
 
 /// A request that may go on.
@@ -127,10 +127,32 @@ enum Admitted<'t> {
     To(&'t Route, ParamSpans, bool),
 }
 
+/// Counts the request for whoever it is of, and refuses it where that one has no share left. A socket counts for as long as
+/// it is open.
+fn take_place<'t>(
+    client: &Peer,
+    seen: &Seen,
+    parts: &mut Parts,
+    admitted: Result<Admitted<'t>, Error>,
+) -> (Result<Admitted<'t>, Error>, Place) {
+    let holder = match &admitted {
+        Ok(Admitted::To(route, _, true)) => client.holder_of(&seen.principal().on(route)),
+        _ => client.holder(),
+    };
+    let (place, room) = client.place(holder);
+    if let Some(line) = parts.extensions.get_mut::<Line>() {
+        line.keep(place.clone());
+    }
+    let admitted = admitted.and_then(|admitted| room.map(|()| admitted));
+    let is_too_often = |error: &Error| error.status() == StatusCode::TOO_MANY_REQUESTS;
+    client.count_refusal(admitted.as_ref().err().is_some_and(is_too_often));
+    (admitted, place)
+}
+
 /// Takes the memory that the answer of the route may take while it is made.
 async fn with_memory<'t>(
     api: &Arc<Api>,
-    client: &Peer,
+    holder: Holder,
     admitted: Result<Admitted<'t>, Error>,
 ) -> (Result<Admitted<'t>, Error>, Option<Reserved>) {
     let bytes = if let Ok(Admitted::To(route, ..)) = &admitted { route.answer_max } else { 0 };
@@ -138,7 +160,7 @@ async fn with_memory<'t>(
         return (admitted, None);
     }
     // In a box, so that the many small answers do not carry it.
-    match Box::pin(api.answers.reserve(client.holder(), bytes)).await {
+    match Box::pin(api.answers.reserve(holder, bytes)).await {
         Ok(room) => (admitted, Some(room)),
         Err(error) => (Err(error), None),
     }
@@ -184,7 +206,7 @@ fn admit<'t>(
             let principal = seen.principal().on(route);
             let is_keyed = policy.is_keyed(parts, route.auth, seen) && principal.role().is_some();
             if is_keyed {
-                client.show_key();
+                client.show(&principal, seen.ended(policy))?;
                 principal::check(&principal, route)?;
             }
             if let Some(grant) = &seen.grant {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::http::access::{Policy, Shown};
 use crate::http::api::Api;
 use crate::http::connection::{Activity, Stall};
-use crate::http::peer::Peer;
+use crate::http::peer::{Peer, Place};
 use crate::http::reply::{Body, BrokenOff};
 use crate::http::route::Auth;
 
@@ -50,8 +50,8 @@ pub(crate) struct InFlight {
     peer: Arc<Peer>,
     /// Its HTTP/2 stream; not set where the connection has one answer at a time.
     stream: OnceLock<AbortHandle>,
-    /// Had the connection shown a key when the answer began?
-    has_key: OnceLock<bool>,
+    /// Whose share it takes; set when the answer is made.
+    place: OnceLock<Place>,
     /// Pieces of the answer that the client has not taken whole.
     pieces: AtomicUsize,
     /// How often the client took some of it.
@@ -69,7 +69,7 @@ impl InFlight {
             activity: Arc::clone(activity),
             peer: Arc::clone(peer),
             stream: OnceLock::new(),
-            has_key: OnceLock::new(),
+            place: OnceLock::new(),
             pieces: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
             stall: Mutex::default(),
@@ -97,11 +97,13 @@ impl InFlight {
         if self.peer.has_key() || self.activity.in_flight() <= limit::STREAMS_KEYLESS_MAX {
             return false;
         }
-        let is_keyed = policy.look(parts, Auth::Bearer, self.peer.ip).shown == Shown::Right;
-        if is_keyed {
-            self.peer.show_key();
-        }
-        !is_keyed
+        let seen = policy.look(parts, Auth::Bearer, self.peer.ip);
+        seen.shown != Shown::Right || self.peer.show(&seen.principal(), seen.ended(policy)).is_err()
+    }
+
+    /// Whose share it takes until the client has taken it whole.
+    pub(crate) fn keep(&self, place: Place) {
+        let _ = self.place.set(place);
     }
 
     /// Closes the connection when the answers that are under way have been taken.
@@ -111,16 +113,13 @@ impl InFlight {
 
     /// The answer begins, or ceases, to wait for the client.
     fn waits(&self, waits: bool) {
-        if self.stream.get().is_none() {
-            return;
-        }
-        let has_key = *self.has_key.get_or_init(|| self.peer.has_key());
+        let (Some(_), Some(place)) = (self.stream.get(), self.place.get()) else { return };
         if waits {
             self.activity.unread.fetch_add(1, Ordering::Relaxed);
-            self.peer.wait(has_key);
+            self.peer.wait(place.holder());
         } else {
             self.activity.unread.fetch_sub(1, Ordering::Relaxed);
-            self.peer.take(has_key);
+            self.peer.take(place.holder());
         }
     }
 

@@ -27,7 +27,7 @@ use crate::http::connection::{Activity, ConnectionTimeouts, CountedIo, Verdict};
 use crate::http::dispatch::dispatch;
 use crate::http::error::Error;
 use crate::http::in_flight::{InFlight, Streams, Tracked};
-use crate::http::peer::Peer;
+use crate::http::peer::{Peer, Place};
 use crate::http::raw;
 
 /// Bytes hyper buffers for one request head. Above our own limit, so that ours answers first.
@@ -162,8 +162,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
     let io = CountedIo::new(TokioIo::new(stream), Arc::clone(&activity));
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         if request.headers().contains_key(UPGRADE) {
-            let line = Line { activity: Arc::clone(&activity), _open: Arc::clone(&open) };
-            request.extensions_mut().insert(line);
+            request.extensions_mut().insert(Line::new(&activity, &open, &peer));
         }
         let in_flight = InFlight::begin(&api, &activity, &peer, request.version());
         let (api, peer) = (Arc::clone(&api), Arc::clone(&peer));
@@ -174,7 +173,8 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
                 return Err(h2::Error::from(Reason::REFUSED_STREAM));
             }
             let version = parts.version;
-            let mut response = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            let (mut response, place) = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            in_flight.keep(place);
             if peer.takes_no_refusal() {
                 in_flight.finish_connection();
                 if version < Version::HTTP_2 {
@@ -222,8 +222,9 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
     }
 }
 
-/// Do answers that are not read take much, so that they have less time?
+/// Counts the connection for whoever it is of now. Do answers that are not read take much, so that they have less time?
 fn is_crowded(api: &Api, peer: &Peer) -> bool {
+    peer.recount(api.access.policy().is_open());
     peer.is_crowded() || api.answers.is_crowded(peer.holder())
 }
 
@@ -234,6 +235,21 @@ pub(crate) struct Line {
     /// What the connection does.
     pub(crate) activity: Arc<Activity>,
     _open: Arc<Open>,
+    /// For whom the connection counts.
+    _peer: Arc<Peer>,
+    /// For whom the request counts.
+    place: Option<Place>,
+}
+
+impl Line {
+    fn new(activity: &Arc<Activity>, open: &Arc<Open>, peer: &Arc<Peer>) -> Self {
+        Self { activity: Arc::clone(activity), _open: Arc::clone(open), _peer: Arc::clone(peer), place: None }
+    }
+
+    /// While this lives, the request counts there.
+    pub(crate) fn keep(&mut self, place: Place) {
+        self.place = Some(place);
+    }
 }
 
 /// One open connection: its slot and its place in the metrics, given back however it ends.

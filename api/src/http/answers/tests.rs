@@ -1,5 +1,7 @@
 //! Room for answers: what counts, for how long, and who waits.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 use crate::http::rate::ClientKey;
 
@@ -8,7 +10,7 @@ const OTHER: Holder = of(10);
 const LARGE: usize = limit::ANSWER_SMALL_BYTES + 1;
 
 const fn of(first: u32) -> Holder {
-    Holder::of(ClientKey::V4(first), true)
+    Holder::Owner(ClientKey::V4(first))
 }
 
 fn body(bytes: usize) -> Body {
@@ -63,7 +65,7 @@ fn clients_without_a_key_leave_room_to_those_with_one() {
     let answers = Arc::new(Answers::new(16 * LARGE));
     let mut held = Vec::new();
     for first in 1..10 {
-        let keyless = Holder::of(ClientKey::V4(first), false);
+        let keyless = Holder::Keyless(ClientKey::V4(first));
         while let Ok(body) = answers.count(keyless, body(LARGE), true) {
             held.push(body);
         }
@@ -77,6 +79,25 @@ fn clients_without_a_key_leave_room_to_those_with_one() {
     }
     drop(held);
     assert_eq!(answers.bytes(), 0);
+}
+
+#[test]
+fn users_with_a_limited_role_have_a_share_each_and_leave_room_to_others() {
+    let answers = Arc::new(Answers::new(32 * LARGE));
+    let [ann, bob] = [1, 2].map(|user| Holder::Limited(uuid::Uuid::from_u128(user)));
+    let fill = |client: Holder| -> Vec<Body> {
+        std::iter::from_fn(|| answers.count(client, body(LARGE), true).ok()).collect()
+    };
+    let held = fill(ann);
+    assert!(answers.admit(ann).is_err() && answers.is_crowded(ann), "though nobody else has anything");
+    assert!(answers.admit(bob).is_ok() && answers.admit(ONE).is_ok() && !answers.is_crowded(bob));
+    let of_others: Vec<_> = (2..9).flat_map(|user| fill(Holder::Limited(uuid::Uuid::from_u128(user)))).collect();
+    assert_eq!((held.len(), answers.bytes()), (6, 24 * LARGE), "three quarters of the whole");
+    assert!(answers.admit(bob).is_err());
+    let of_owner = fill(ONE);
+    assert_eq!(of_owner.len(), 8);
+    drop((held, of_others, of_owner));
+    assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
 }
 
 #[test]
@@ -126,8 +147,8 @@ async fn no_more_than_so_many_wait() {
         let answers = Arc::clone(&answers);
         tokio::spawn(async move { answers.reserve(ONE, LARGE).await.is_ok() })
     };
-    let waiting: Vec<_> = (0..WAITING_MAX).map(|_| wait()).collect();
-    while answers.waiting.load(Ordering::Relaxed) < WAITING_MAX {
+    let waiting: Vec<_> = (0..WAITING_MAX / CLIENTS).map(|_| wait()).collect();
+    while answers.waiting.lock().get(&ONE) != Some(&waiting.len()) {
         tokio::task::yield_now().await;
     }
     let started = Instant::now();
@@ -136,7 +157,7 @@ async fn no_more_than_so_many_wait() {
     for one in waiting {
         assert!(one.await.unwrap());
     }
-    assert_eq!((answers.bytes(), answers.waiting.load(Ordering::Relaxed)), (0, 0));
+    assert_eq!((answers.bytes(), answers.waiting.lock().len()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use crate::http::metrics::{MetricsText, Probe};
 use crate::http::settings::{ApiSettings, Limits};
 use crate::testing::front;
 
+mod shares;
 mod unread;
 
 /// Makes each answer of `/api/metrics` a large one of its own.
@@ -239,7 +240,7 @@ async fn an_answer_that_nobody_takes_makes_room_for_those_who_read() {
 async fn a_connection_that_reads_is_served_though_its_address_leaves_much_unread() {
     let server = Running::with(Limits::default()).await;
     let deaf = server.api.peers.connect(server.address.ip(), true);
-    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.wait(true));
+    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.wait(deaf.holder()));
     let reads = server.http2(1 << 16).await;
     for _ in 0..3 {
         let answer = reads.get("/api/health", "").await.expect("a stream for one that reads");
@@ -248,7 +249,7 @@ async fn a_connection_that_reads_is_served_though_its_address_leaves_much_unread
     let http = server.http2(0).await;
     let _unread = http.get("/api/health", "").await.expect("a connection has one answer");
     assert_eq!(reason(&http.get("/api/health", "").await.unwrap_err()), Some(Reason::REFUSED_STREAM));
-    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.take(true));
+    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.take(deaf.holder()));
     assert!(http.get("/api/health", "").await.is_ok());
 }
 

@@ -106,13 +106,13 @@ limits! {
     /// Bytes of an answer for each of which it costs one more unit of the client's rate; streamed answers and what the daemon
     /// keeps anyway cost no more.
     pub const ANSWER_UNIT_BYTES: usize = 64 << 10;
-    /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client, and half as much on
-    /// connections that have not shown the API key. What the daemon keeps anyway does not count. More: 503 with `Retry-After`,
-    /// and streamed answers break off.
+    /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client: a user or named key, or an
+    /// address. Those with a limited role have three quarters of both, and connections that have not shown the API key half.
+    /// What the daemon keeps anyway does not count. More: 503 with `Retry-After`, and streamed answers break off.
     pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
-    /// Bytes of smaller answers on HTTP/2 streams that wait until clients of any address read them; half as much for connections that
-    /// have not shown the API key. More: a connection that leaves one unread has no further streams (`REFUSED_STREAM`); those that
-    /// read are served.
+    /// Bytes of smaller answers on HTTP/2 streams that wait until clients of any address read them; three quarters of it for
+    /// those with a limited role, and half for connections that have not shown the API key. More: a connection that leaves one
+    /// unread has no further streams (`REFUSED_STREAM`); those that read are served.
     pub const ANSWERS_SMALL_BYTES_MAX: usize = 256 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
@@ -122,10 +122,18 @@ limits! {
     /// The same of all clients, and at most half of the connections that may be open. More: that of the client with the most
     /// of them is closed.
     pub const CONNECTIONS_KEYLESS_ALL_MAX: usize = CONNECTIONS_MAX / 2;
-    /// HTTP/2 streams that are answered at once on such a connection. More: refused with `REFUSED_STREAM`.
+    /// Open connections that have shown the key of a user or a named key with a limited role, and at most three eighths of the
+    /// connections that may be open. More: 503. As many requests of all of them are answered at once, streams and WebSockets
+    /// included. More: 429.
+    pub const CONNECTIONS_LIMITED_MAX: usize = CONNECTIONS_MAX / 8 * 3;
+    /// The same of one of them, and at most a quarter of what all of them may have.
+    pub const CONNECTIONS_USER_MAX: usize = CONNECTIONS_LIMITED_MAX / 4;
+    /// HTTP/2 streams that are answered at once on a connection that has not shown a valid API key. More: refused with
+    /// `REFUSED_STREAM`.
     pub const STREAMS_KEYLESS_MAX: u64 = 8;
     /// Answers over HTTP/2 that the clients of one address may leave unread, however small; those with and without an API key
-    /// count apart. More: a connection that leaves one unread has no further streams (`REFUSED_STREAM`).
+    /// count apart, and those of users with a limited role as their requests. More: a connection that leaves one unread has no
+    /// further streams (`REFUSED_STREAM`).
     pub const ANSWERS_UNREAD_MAX: usize = 4_096;
     /// Of the files that the system permits to be open, those that are not for connections but for the store,
     /// workspaces, calls and tools; half of them where there are fewer than twice as many.

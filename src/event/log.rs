@@ -1,11 +1,16 @@
 //! What happened in the world, as log lines.
 
 use agentsvc_components::event::Event;
+use agentsvc_systems::session::error_codes::SESSION_REMOVED;
 
 /// Agents' lives are log lines for people; the traffic of turns is for those who ask for it.
 pub(crate) fn log(event: &Event) {
     let kind = event.kind().as_str();
     match event {
+        // The line of what was removed stands for all its turns.
+        Event::TurnFailed { agent, turn, code, .. } if *code == *SESSION_REMOVED => {
+            tracing::debug!(kind, %agent, %turn, %code);
+        }
         Event::TurnFailed { agent, turn, code, error } => {
             tracing::warn!(kind, %agent, %turn, %code, %error, "turn ended without an answer");
         }

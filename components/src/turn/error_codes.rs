@@ -37,6 +37,8 @@ error_codes! {
     AGENT_CASCADE_TOO_DEEP = "agent_cascade_too_deep", [], "End the turn; agents that message each other in a loop stop here. `[triggers] max_depth` sets the limit.";
     /// The agent sent too many messages within a minute in turns that other agents or triggers started.
     AGENT_CASCADE_RATE_LIMITED = "agent_cascade_rate_limited", [], "Wait a minute. `[triggers] cascade_per_minute` sets the limit.";
+    /// The agents of the user, or the agent and those spawned below it, have as many open turns as they may.
+    TURNS_FULL = "turns_full", [429], "Retry when some of their turns have ended, or stop some.";
     /// The turn that made the call has ended.
     TURN_ENDED = "turn_ended", [], "Nothing; the result is discarded.";
     /// The daemon is shutting down.

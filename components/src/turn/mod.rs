@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::a2a::A2aTaskId;
 use crate::channel::ChatMessageId;
 use crate::hook::HookCallId;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
@@ -299,6 +300,8 @@ pub struct Turn {
     pub agent: Entity,
     /// In which session.
     pub session: Entity,
+    /// Whose share of the open turns it takes. Not stored: a start asks whose agent it is.
+    pub holder: Holder,
     /// The next turn in the session's inbox.
     pub next: Option<Entity>,
     /// When the message was taken.

@@ -22,6 +22,7 @@ use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::manifest::{self, bound_child};
 use crate::people::{ancestors, family_of};
+use crate::session;
 
 /// The live agents that each agent spawned. An entry lives as long as its child.
 #[derive(Resource, Default)]
@@ -105,6 +106,7 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
     let entity = index::agent(world, spawned.agent)?;
     world.entity_mut(entity).insert(SpawnedBy(parent));
     world.resource_mut::<Family>().insert(parent, spawned.agent);
+    session::enter_family(world, entity);
     world.mark(entity);
     Ok(spawned)
 }

@@ -7,8 +7,8 @@ use bevy_ecs::prelude::{Entity, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::AgentId;
-use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::agent::{Agent, AgentState};
 
 use crate::kernel::check::Faults;
 use crate::kernel::index::Index;
@@ -46,11 +46,13 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut agents = world.query::<(Entity, &AgentId, &Agent)>();
     let world = &*world;
     let index = world.resource::<Index>();
-    let scan: BTreeSet<(AgentId, Entity)> = agents.iter(world).map(|(entity, id, _)| (*id, entity)).collect();
+    // Nobody finds one whose last turns end.
+    let living: Vec<_> = agents.iter(world).filter(|(.., agent)| agent.state != AgentState::Terminated).collect();
+    let scan: BTreeSet<(AgentId, Entity)> = living.iter().map(|(entity, id, _)| (**id, *entity)).collect();
     faults.same("agents", &index.agents.after(None).collect(), &scan);
     faults.same("agents counted", &index.agents.len(), &scan.len());
     faults.same("the first agent", &index.first_agent(), &scan.first().map(|(_, entity)| *entity));
-    for (entity, _, agent) in agents.iter(world) {
+    for (entity, _, agent) in living {
         let found = agent_named(world, &agent.name);
         faults.that(found == Some(entity), || format!("agent {:?}: its name maps to {found:?}", agent.name));
     }

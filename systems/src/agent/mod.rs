@@ -22,6 +22,7 @@ pub(crate) mod query;
 #[cfg(test)]
 mod reach_tests;
 mod remove;
+mod removing;
 mod resolve;
 pub(crate) mod rows;
 pub(crate) mod session_table;
@@ -45,6 +46,7 @@ pub(crate) use owner::{OwnerChanged, check_reach, check_shared, denied_tool, is_
 pub(crate) use owners::{kin, own_agents};
 pub use remove::RemoveAgents;
 pub(crate) use remove::remove;
+pub(crate) use removing::REMOVED;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, FindSharedAgent, GetAgent};
@@ -60,11 +62,12 @@ use bevy_ecs::prelude::{Entity, World};
 
 use crate::event::Publishing;
 use crate::kernel::check::Faults;
-use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{on, rule};
 use crate::kernel::record::{Kind, is_text};
+use crate::kernel::stage::Stage;
 use crate::manifest::ManifestWake;
 use crate::people::UserGone;
 use agentsvc_components::agent::Agent;
@@ -88,7 +91,11 @@ pub(crate) const DOMAIN: Domain = Domain {
         (Phase::Shared, rows::restore_manifests),
         (Phase::Owners, population::restore),
         (Phase::Owners, rows::restore_rest),
+        (Phase::Joined, removing::hide),
     ],
+    systems: &[System { stage: Stage::Intake, name: "agent_remove", run: removing::go_on }],
+    has_work: removing::has_work,
+    is_quiet: |world| removing::is_quiet(world),
     outcomes: &[OutcomeDef::of::<AgentSwept>()],
     rows: rows::manifests,
     measures: &[Measure::of::<AgentId>("agents", |world, at| of(world, at, |it: &Agent| it.name.len()), 24 + 12)],
@@ -161,6 +168,7 @@ fn install(world: &mut World) {
     rule(world, |world, _: &Publishing| check_shared(world, "events"));
     world.init_resource::<Manifests>();
     world.init_resource::<Family>();
+    world.init_resource::<removing::Removals>();
     index::install(world);
     owners::install(world);
     import::install(world);
@@ -172,11 +180,14 @@ fn check_all(world: &mut World, faults: &mut Faults) {
     index::check(world, faults);
     owners::check(world, faults);
     import::check(world, faults);
+    removing::check(world, faults);
     manifests::check(world, faults);
     check(world, faults);
 }
 
 #[cfg(test)]
 mod limit_tests;
+#[cfg(test)]
+mod removing_tests;
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,9 @@ use bevy_ecs::world::DeferredWorld;
 use super::{error_codes, family_of, members};
 use crate::config::Settings;
 use crate::kernel::check::Faults;
+use crate::kernel::index::Index;
 use crate::people;
-use crate::session::Stored;
+use crate::session::{Stored, Taken};
 
 /// Agents by the users whom they belong to, in the order of their ids.
 #[derive(Resource, Default)]
@@ -45,21 +46,21 @@ fn of(world: &DeferredWorld<'_>, at: Entity) -> Option<(UserId, AgentId)> {
 }
 
 /// What its sessions take goes with an agent.
-fn stored(world: &DeferredWorld<'_>, at: Entity) -> u64 {
-    world.get::<Agent>(at).map_or(0, |agent| agent.stored)
+fn taken_by(world: &DeferredWorld<'_>, at: Entity) -> Taken {
+    world.get::<Agent>(at).map_or_else(Taken::default, |agent| Taken::by(world.resource::<Index>(), at, agent))
 }
 
 fn given(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some((user, agent)) = of(&world, at.entity) else { return };
     world.resource_mut::<Owners>().0.entry(user).or_default().insert(agent, at.entity);
-    let bytes = stored(&world, at.entity);
-    world.resource_mut::<Stored>().of_user(user, bytes.cast_signed());
+    let more = taken_by(&world, at.entity);
+    world.resource_mut::<Stored>().of_user(user, more);
 }
 
 fn taken(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some((user, agent)) = of(&world, at.entity) else { return };
-    let bytes = stored(&world, at.entity);
-    world.resource_mut::<Stored>().of_user(user, -bytes.cast_signed());
+    let less = taken_by(&world, at.entity).less();
+    world.resource_mut::<Stored>().of_user(user, less);
     let owners = &mut world.resource_mut::<Owners>().0;
     if let Some(own) = owners.get_mut(&user) {
         own.remove(&agent);

@@ -9,14 +9,14 @@ use std::thread::{Scope, ScopedJoinHandle};
 use bevy_ecs::prelude::{Entity, Mut, World};
 
 use agentsvc_components::agent::record::AgentRecord;
-use agentsvc_components::agent::{Agent, ImportedFrom, OwnedBy, SpawnedBy};
+use agentsvc_components::agent::{Agent, AgentState, ImportedFrom, OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::taint::KnownAddresses;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
-use super::Family;
 use super::manifests::Manifests;
+use super::{Family, removing};
 use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::{HashIndex, Index};
 use crate::kernel::record::Error;
@@ -35,16 +35,21 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     agents.sort_by_key(|record| record.id);
     sessions.sort_by_key(|record| record.id);
     world.resource_mut::<Index>().loading = true;
-    let (places, names, sessions, stored) = std::thread::scope(|scope| {
+    let (places, names, sessions, stored, kin, gone) = std::thread::scope(|scope| {
         let agents = spawn_agents(world, agents)?;
         let names = Filling::start(scope, agents.names);
         let sessions = spawn_sessions(world, sessions, &agents.places)?;
         let known = Filling::start(scope, sessions.hashes);
         point_at_sessions(world, &agents.places, &agents.currents, &sessions.places)?;
         add_parents(world, &agents.places, &agents.parents);
+        let mut kin: Vec<usize> = agents.parents.iter().map(|(at, _)| *at).collect();
         for (at, owner) in agents.owned {
             world.entity_mut(agents.places[at].1).insert(owner);
+            kin.push(at);
         }
+        kin.sort_unstable();
+        kin.dedup();
+        let kin: Vec<Entity> = kin.into_iter().map(|at| agents.places[at].1).collect();
         for (at, from) in agents.imported {
             world.entity_mut(agents.places[at].1).insert(*from);
         }
@@ -59,13 +64,18 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         for (agent, label, at) in sessions.labels {
             index.labels.insert((agent, label), sessions.places[at].1);
         }
-        Ok::<_, Error>((agents.places, names.end(), known.end(), sessions.stored))
+        let gone: Vec<Entity> = agents.gone.into_iter().map(|at| agents.places[at].1).collect();
+        Ok::<_, Error>((agents.places, names.end(), known.end(), sessions.stored, kin, gone))
     })?;
     world.resource_mut::<Index>().end_load(places, names, sessions);
     // Families are found by the index.
     for (agent, units) in stored {
         session::restore_stored(world, agent, units);
     }
+    for agent in kin {
+        session::restore_count(world, agent);
+    }
+    removing::restore(world, gone);
     Ok(())
 }
 
@@ -125,13 +135,15 @@ struct Agents {
     imported: Vec<(usize, Box<ImportedFrom>)>,
     /// Which belong to users: where in `places`, and to whom.
     owned: Vec<(usize, OwnedBy)>,
+    /// Which were being removed: where in `places`.
+    gone: Vec<usize>,
 }
 
 impl Agents {
     fn for_count(count: usize) -> Self {
         let (places, names) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (parents, imported, owned) = (Vec::new(), Vec::new(), Vec::new());
-        Self { places, names, currents: Vec::with_capacity(count), parents, imported, owned }
+        let (parents, imported, owned, gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { places, names, currents: Vec::with_capacity(count), parents, imported, owned, gone }
     }
 }
 
@@ -148,6 +160,7 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
             made.parents.extend(record.parent.map(|parent| (made.places.len(), parent)));
             made.imported.extend(record.imported_from.map(|from| (made.places.len(), from)));
             made.owned.extend(record.owner.map(|user| (made.places.len(), OwnedBy(user))));
+            made.gone.extend((record.state == AgentState::Terminated).then_some(made.places.len()));
             made.places.push((record.id, Entity::PLACEHOLDER));
             made.names.push((keys.name(&record.name), Entity::PLACEHOLDER));
             made.currents.push(record.current);

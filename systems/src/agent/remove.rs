@@ -4,14 +4,13 @@ use crate::agent::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
-use super::{ItemResult, family};
-use crate::agent::manifests as interner;
+use super::{ItemResult, family, removing};
 use crate::audit::Audit;
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
@@ -40,24 +39,29 @@ impl Settle for AgentSwept {
     }
 }
 
-/// Kills an agent; `by` is the turn that does, if one does.
+/// Kills an agent; `by` is the turn that does, if one does. Of one with very many turns some end in the steps that follow
+/// ([`removing`]).
 pub(crate) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
     let agent = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", id))?;
-    let (name, manifest) = (agent.name.clone(), agent.manifest.hash);
+    let name = agent.name.clone();
+    let turns = world.resource::<Index>().turns_of(entity).count();
     world.resource_mut::<Index>().remove_name(&name, entity);
-    if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
+    let (parent, fits) = (world.get::<SpawnedBy>(entity).map(|by| by.0), removing::fits(world, entity));
+    match fits {
+        true => session::remove_all(world, entity, removing::REMOVED),
+        false => removing::begin(world, entity),
+    }
+    if let Some(parent) = parent {
         family::leave(world, id, parent);
     }
-    session::remove_all(world, entity, "the agent was removed");
     react(world, &Removed { entity, id });
-    world.despawn(entity);
+    match fits {
+        true => removing::end(world, entity),
+        false => world.resource_mut::<Index>().agents.remove(id),
+    }
     world.op(record::remove_manifest_text(id));
-    // Its traces and memory go at leisure; the record goes when they are gone.
-    world.op(record::put_agent_sweep(id));
-    world.effect(SweepAgent(id));
-    interner::release(world, manifest);
-    world.audit(audit_kinds::AGENT_TERMINATED, id, json!({ "name": name }));
+    world.audit(audit_kinds::AGENT_TERMINATED, id, json!({ "name": name, "turns": turns }));
     world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });
     Ok(name)
 }

@@ -1,4 +1,4 @@
-//! The bound on turns that one step may fire.
+//! The bounds on turns that one step may fire, and that it may end because whatever they belong to goes.
 
 use bevy_ecs::prelude::{Resource, World};
 
@@ -16,11 +16,17 @@ pub(crate) struct Fires {
     left: usize,
     /// What fires by time may still take while events wait.
     share: usize,
+    /// Turns and sessions that may still end in this step because whatever they belong to goes.
+    ends: usize,
 }
 
 impl Default for Fires {
     fn default() -> Self {
-        Self { left: limit::FIRES_PER_STEP_MAX, share: limit::SCHEDULES_PER_STEP_MAX }
+        Self {
+            left: limit::FIRES_PER_STEP_MAX,
+            share: limit::SCHEDULES_PER_STEP_MAX,
+            ends: limit::TURNS_ENDED_PER_STEP_MAX,
+        }
     }
 }
 
@@ -43,6 +49,16 @@ impl Fires {
         }
         self.share = self.share.saturating_sub(1);
         self.take()
+    }
+
+    /// How many turns and sessions may still end in this step.
+    pub(crate) const fn ends(&self) -> usize {
+        self.ends
+    }
+
+    /// So many of them have ended.
+    pub(crate) const fn end(&mut self, count: usize) {
+        self.ends = self.ends.saturating_sub(count);
     }
 
     /// Is none left?

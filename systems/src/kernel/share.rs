@@ -3,11 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::Refusal;
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit::POOL_SHARES;
+use agentsvc_components::{ErrorCode, Refusal};
 
 use super::quota::{Quota, Used};
+
+/// The agents that take the share of a holder, for people.
+pub(crate) const fn whose(holder: Holder) -> &'static str {
+    match holder {
+        Holder::Family(_) => "an agent and those spawned below it",
+        Holder::User(_) => "a user and the agents of the user",
+    }
+}
+
+/// The refusal of a holder who has all it may have, so many of something.
+pub(crate) fn full(holder: Holder, most: impl std::fmt::Display, what: &str, code: ErrorCode) -> Refusal {
+    Refusal::full(format!("{} may have at most {most} {what} together; delete some first", whose(holder)), code)
+}
 
 /// What each holder takes of a pool. Those who take nothing have no entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +30,11 @@ impl Shares {
     /// What a holder takes.
     fn of(&self, holder: Holder) -> Used {
         self.0.get(&holder).copied().unwrap_or_default()
+    }
+
+    /// Has a holder room for one more of a pool of so many? What nobody holds is bounded with all others alone.
+    pub(crate) fn has_room(&self, holder: Option<Holder>, pool: usize) -> bool {
+        holder.is_none_or(|holder| self.of(holder).count < pool / POOL_SHARES)
     }
 
     /// A holder takes so much more. What nobody holds is bounded with all others alone.
@@ -46,19 +64,11 @@ impl Shares {
     ) -> Result<(), Refusal> {
         let Some(holder) = holder else { return Ok(()) };
         let (used, most, most_bytes) = (self.of(holder), quota.count / POOL_SHARES, quota.bytes / POOL_SHARES);
-        let whose = match holder {
-            Holder::Family(_) => "an agent and those spawned below it",
-            Holder::User(_) => "a user and the agents of the user",
-        };
-        let full = |limit: String| {
-            let text = format!("{whose} may have at most {limit} together; delete some first");
-            Err(Refusal::full(text, quota.code))
-        };
         if more > 0 && used.count.saturating_add(more) > most {
-            return full(format!("{most} {}", quota.what));
+            return Err(full(holder, most, quota.what, quota.code));
         }
         if bytes > 0 && used.bytes.saturating_add(bytes) > most_bytes {
-            return full(format!("{most_bytes} bytes of {}", quota.what));
+            return Err(full(holder, format!("{most_bytes} bytes of"), quota.what, quota.code));
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ fn reached(world: &World, id: AgentId) -> Result<Entity, Refusal> {
 }
 
 fn is_known(world: &World, session: Entity) -> bool {
-    world.get::<Session>(session).is_some_and(|session| people::reaches(world, session.agent))
+    world.get::<Session>(session).is_some_and(|it| super::lives(world, it) && people::reaches(world, it.agent))
 }
 
 fn matches(view: &SessionView, text: &str) -> bool {

@@ -29,13 +29,14 @@ pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 pub use told::{SessionChange, SessionEvent, changes_of};
 
-pub(crate) use room::{Stored, grow, has_room, put_row, restore_stored};
+pub(crate) use room::{Stored, Taken, enter_family, grow, has_room, leave_kin, put_row, restore_count, restore_stored};
 pub(crate) use row_template::{MESSAGE_KEY_BYTES, RowTemplate, SaidRow};
 
-pub(crate) use remove::{discard, remove, remove_all};
+pub(crate) use remove::{discard, remove, remove_all, remove_some};
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
@@ -44,7 +45,7 @@ use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
-use crate::kernel::domain::Domain;
+use crate::kernel::domain::{Domain, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::id_generator::{IdGenerator, mint_for};
 use crate::kernel::index::{Index, session as find};
@@ -54,6 +55,7 @@ use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::react;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
+use crate::kernel::stage::Stage;
 use crate::people;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::Record;
@@ -71,7 +73,10 @@ pub(crate) const DOMAIN: Domain = Domain {
         index::install(world);
         room::install(world);
         world.init_resource::<told::Changes>();
+        world.init_resource::<clear::Clearings>();
     },
+    systems: &[System { stage: Stage::Intake, name: "session_clear", run: clear::go_on }],
+    has_work: clear::has_work,
     told: told::take,
     is_quiet,
     check: |world, faults| {
@@ -96,12 +101,14 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("session")
 };
 
-/// A session or its history is about to go: its turns end first.
+/// A session or its history is about to go: its turns end first, from the one that runs on.
 pub(crate) struct TurnsEnding {
     /// Which session.
     pub(crate) session: Entity,
     /// Why, for people.
     pub(crate) why: &'static str,
+    /// So many at most.
+    pub(crate) most: usize,
 }
 
 /// A session of an agent has started, one that stays.
@@ -146,10 +153,16 @@ pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entit
 
 /// The session `id` of any agent that whoever acts may know of, or a refusal.
 pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> {
-    let shown = |session: &Session| !session.ephemeral && people::reaches(world, session.agent);
+    let shown =
+        |session: &Session| !session.ephemeral && lives(world, session) && people::reaches(world, session.agent);
     find(world, id)
         .filter(|entity| world.get(*entity).is_some_and(shown))
         .ok_or_else(|| Refusal::not_found("session", id))
+}
+
+/// Is its agent there? Sessions of one that was removed are there for as long as their turns end.
+pub(crate) fn lives(world: &World, session: &Session) -> bool {
+    world.get::<Agent>(session.agent).is_some_and(|agent| agent.state != AgentState::Terminated)
 }
 
 /// Refuses another session of `owner`, or of an agent that is about to be spawned, where there is no room. Not asked for
@@ -160,7 +173,8 @@ pub(crate) fn admit(world: &World, owner: Option<Entity>) -> Result<(), Refusal>
     let used = |count| Used { count, bytes: 0 };
     let own = owner.map_or(0, |owner| index.session_count_of(owner));
     of("sessions of this agent", limits::AGENT_SESSIONS_MAX).admit(used(own), 1, 0)?;
-    of("sessions", limits::SESSIONS_MAX).admit(used(index.session_count()), 1, 0)
+    of("sessions", limits::SESSIONS_MAX).admit(used(index.session_count()), 1, 0)?;
+    owner.map_or(Ok(()), |owner| room::admit(world, owner))
 }
 
 /// Refuses the first sessions of so many new agents where there is no room for them.
@@ -176,6 +190,8 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
     let (id, entity) = make(world, owner, id, label.clone(), false);
     let mut index = world.resource_mut::<Index>();
     index.insert_owned_session(owner, id);
+    room::change(world, owner, room::Taken::ONE);
+    let mut index = world.resource_mut::<Index>();
     if let Some(label) = label {
         index.labels.insert((owner, label), entity);
     }
@@ -273,5 +289,5 @@ fn is_message(key: &[u8], value: &[u8]) -> Result<(), Error> {
 
 /// Is no session there that was made for one request?
 fn is_quiet(world: &mut World) -> bool {
-    world.resource::<Index>().hidden_count() == 0
+    world.resource::<Index>().hidden_count() == 0 && clear::is_quiet(world)
 }

@@ -20,7 +20,7 @@ use crate::kernel::reaction::react;
 
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
 pub(crate) fn remove(world: &mut World, entity: Entity, why: &'static str) {
-    react(world, &TurnsEnding { session: entity, why });
+    react(world, &TurnsEnding { session: entity, why, most: usize::MAX });
     discard(world, entity, why);
 }
 
@@ -31,6 +31,7 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
     let (log, owner, label, used) =
         (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);
     if !session.ephemeral {
+        room::change(world, owner, room::Taken::ONE.less());
         let id = id_of(world, entity);
         told::note(world, owner, id, SessionEvent::Ended { why });
     }
@@ -52,6 +53,31 @@ pub(crate) fn remove_all(world: &mut World, owner: Entity, why: &'static str) {
     for session in sessions {
         remove(world, session, why);
     }
+}
+
+/// Does so many turns and sessions of that; says how many went, and whether no turn is left, and no session but the current one.
+pub(crate) fn remove_some(world: &mut World, owner: Entity, why: &'static str, most: usize) -> (usize, bool) {
+    let mut ended = 0;
+    while ended < most {
+        let Some(current) = world.get::<Agent>(owner).map(|agent| agent.current) else { return (ended, true) };
+        let index = world.resource::<Index>();
+        let all = index.hidden_of(owner).chain(index.sessions_of(owner, None));
+        let other = all.filter_map(|id| index::session(world, id)).find(|session| *session != current);
+        let session = other.unwrap_or(current);
+        let waiting = |world: &World| world.get::<Session>(session).map_or(0, |session| session.queued as usize);
+        let before = waiting(world);
+        react(world, &TurnsEnding { session, why, most: most - ended });
+        let left = waiting(world);
+        ended += before - left;
+        if left == 0 && other.is_none() {
+            return (ended, true);
+        }
+        if left == 0 {
+            discard(world, session, why);
+            ended += 1;
+        }
+    }
+    (ended, false)
 }
 
 /// Removes one session. When it was the agent's current one, a fresh one takes its place.

@@ -2,6 +2,7 @@
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::id::{KeyId, UserId};
+use agentsvc_components::kernel::limit::POOL_SHARES;
 use agentsvc_components::session::message::{Block, ToolCall};
 use agentsvc_components::session::{STORED_UNIT, Session};
 use agentsvc_components::turn::effect::ToolRun;
@@ -10,12 +11,13 @@ use agentsvc_components::{Actor, AgentId, ErrorCode, LogId, Refusal, RefusalKind
 use uuid::Uuid;
 
 use super::error_codes::SESSION_STORAGE_FULL;
-use super::{ClearHistory, ImportSession, ImportedMessage, RemoveSession, ResetSession, Stored};
+use super::limits::SESSIONS_MAX;
+use super::{ClearHistory, CreateSession, ImportSession, ImportedMessage, RemoveSession, ResetSession, Stored, Taken};
 use crate::agent::{RemoveAgents, SetOwner, SpawnChild};
 use crate::config::Settings;
 use crate::kernel::index;
 use crate::kernel::record::log_prefixes;
-use crate::testing::{Asked, TestWorld, answer, spawn_command};
+use crate::testing::{Asked, TestWorld, answer, share_is_full, spawn_command, two_users};
 use crate::turn::{NewMessage, PostMessage, SendMessage, TurnReply};
 
 const KIB: u64 = 1 << 10;
@@ -206,4 +208,54 @@ fn the_agents_of_a_user_have_one_bound_that_goes_with_them() {
     world.actor = Actor::Agent { agent: shared, turn: TurnId(Uuid::nil()) };
     let message = NewMessage::text("m");
     world.ask(PostMessage { agent: shared, session: None, message }).unwrap();
+}
+
+/// Goes on as if a user had so many sessions more.
+fn pretend(world: &mut TestWorld, user: UserId, sessions: i64) {
+    world.engine.world_mut().resource_mut::<Stored>().of_user(user, Taken { sessions, bytes: 0 });
+}
+
+#[test]
+fn the_agents_of_a_user_leave_sessions_to_others() {
+    let share = (SESSIONS_MAX / POOL_SHARES) as i64;
+    let (mut world, [anns, bobs, shared]) = two_users();
+    let new = |world: &mut TestWorld, agent| world.ask(CreateSession { agent, label: None });
+    // It has one from the start.
+    pretend(&mut world, ANN, share - 2);
+    let last = new(&mut world, anns).unwrap();
+    share_is_full(new(&mut world, anns), "sessions_full", "a user and the agents of the user");
+    let message = || NewMessage::text("m");
+    let session = Some(SessionId(Uuid::from_u128(77)));
+    let full = world.ask(PostMessage { agent: anns, session, message: message() });
+    share_is_full(full, "sessions_full", "a user and the agents of the user");
+    world.ask(PostMessage { agent: anns, session: None, message: message() }).unwrap();
+    new(&mut world, bobs).unwrap();
+    new(&mut world, shared).unwrap();
+    world.ask(RemoveSession { session: last }).unwrap();
+    new(&mut world, anns).unwrap();
+    share_is_full(new(&mut world, anns), "sessions_full", "a user and the agents of the user");
+    pretend(&mut world, ANN, 2 - share);
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+}
+
+#[test]
+fn a_family_has_the_sessions_of_all_its_agents_over_restarts_and_changes_of_owner() {
+    let mut world = world(1 << 30, 1 << 30);
+    let one = parent(&mut world);
+    let between = world.ask(SpawnChild { parent: one, child: spawner("between"), by: None }).unwrap().agent;
+    let child = child_of(&mut world, between, "child");
+    for agent in [one, between, child, child] {
+        world.ask(CreateSession { agent, label: None }).unwrap();
+    }
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.restart();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.ask(SetOwner { agent: child, user: Some(ANN) }).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.restart();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.ask(RemoveAgents(vec![between])).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.ask(RemoveAgents(vec![child])).unwrap();
+    assert!(world.engine.world().resource::<Stored>().is_empty());
 }

@@ -199,7 +199,7 @@ const fn fire_of(turn: &Turn, ids: FireIds) -> Option<BurstFire> {
 fn is_like(turn: &Turn, like: &Turn) -> bool {
     #[rustfmt::skip]
     let Turn {
-        agent: _, session: _, ordinal: _, state: _, origin: _, next: _, called_at: _, streaming: _, burst: _,
+        agent: _, session: _, holder: _, ordinal: _, state: _, origin: _, next: _, called_at: _, streaming: _, burst: _,
         created_at, usage, request, link, journal, next_index, attempt, iteration, tool_calls, depth, taint, cancelled,
         pending,
     } = turn;

@@ -52,4 +52,6 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("triggers by pattern", &members.into_iter().collect(), &by_id);
     let waves = world.resource::<Waves>();
     faults.same("matches that wait", &waves.waiting(), &waves.count());
+    let (kept, scan) = waves.shares();
+    faults.same("shares of matches that wait", kept, &scan);
 }

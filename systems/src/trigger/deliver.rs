@@ -45,6 +45,7 @@ pub(crate) fn deliver(world: &mut World) {
             if !is_whole {
                 return waves.put_back(wave);
             }
+            waves.gone(&wave);
             if let Some(number) = wave.stored_as() {
                 world.op(rows::remove_wave(number));
             }

@@ -62,7 +62,7 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
         for mut wave in waves {
             let ids = std::mem::take(&mut wave.triggers);
             let matches = ids.into_iter().filter_map(|id| Some((id, triggers.get(id)?))).collect();
-            waiting.restore(wave, matches);
+            waiting.restore(world, wave, matches);
         }
     });
     Ok(())

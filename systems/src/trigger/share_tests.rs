@@ -1,8 +1,10 @@
 //! A user and a family of agents leave room for triggers to others.
 
+use agentsvc_components::event::Event;
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::{Actor, AgentId, Refusal};
 use serde_json::json;
 use uuid::Uuid;
@@ -12,6 +14,7 @@ use super::*;
 use crate::agent::{RemoveAgents, SpawnAgent};
 use crate::manifest;
 use crate::testing::{TestWorld, key_of, share_is_full, turn_of, two_users};
+use crate::world::GetStats;
 
 const SHARE: usize = limit::TRIGGERS_MAX / limit::POOL_SHARES;
 const BYTES: usize = limit::TRIGGERS_BYTES_MAX / limit::POOL_SHARES;
@@ -97,4 +100,38 @@ fn an_agent_gives_back_what_its_triggers_took_and_a_restart_counts_the_same() {
     assert_eq!(shares(&world), after);
     world.ask(RemoveAgents(vec![anns, made])).unwrap();
     assert_eq!(shares(&world), before);
+}
+
+#[test]
+fn matches_of_a_user_and_a_family_leave_room_to_others() {
+    let (mut world, [anns, _, shared]) = two_users();
+    let ann = Holder::User(UserId(Uuid::from_u128(1)));
+    let about = |agent| {
+        TellEvents(vec![Event::Custom { event_type: "ping".into(), agent: Some(agent), payload: "1".into(), by: None }])
+    };
+    let fired = |world: &mut TestWorld, trigger| world.ask(GetTriggerFires(trigger)).unwrap().log.last_outcome;
+    let most = limit::MATCHES_WAITING_MAX / limit::POOL_SHARES;
+    for (holder, actor, agent) in [(ann, key_of(1), anns), (Holder::Family(shared), turn_of(shared), shared)] {
+        let waiting = |world: &mut TestWorld, count| {
+            world.engine.world_mut().resource_mut::<Waves>().pretend_of(holder, count);
+        };
+        world.actor = actor;
+        let own = world.ask(ping(agent)).unwrap().id;
+        world.actor = Actor::Api;
+        let given = world.ask(ping(agent)).unwrap().id;
+        waiting(&mut world, most - 1);
+        world.ask(about(agent)).unwrap();
+        assert_eq!(fired(&mut world, own), Some(FireOutcome::Fired));
+        let refused =
+            |world: &mut TestWorld| world.ask(GetStats).unwrap().trigger_totals.outcomes.of(FireOutcome::Refused);
+        let before = refused(&mut world);
+        waiting(&mut world, 1);
+        let count = |world: &mut TestWorld, trigger| world.ask(GetTrigger(trigger)).unwrap().fire_count;
+        let counts = [own, given].map(|id| count(&mut world, id));
+        world.ask(about(agent)).unwrap();
+        let after = [own, given].map(|id| count(&mut world, id));
+        assert_eq!(after[0], counts[0], "it has no room");
+        assert_eq!(after[1], counts[1] + 1, "nobody's share bounds what others set up");
+        assert_eq!(refused(&mut world), before + 1);
+    }
 }

@@ -8,6 +8,7 @@ use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
 use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::event::{Event, EventEnvelope, EventKind};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::trigger::record::WaveRecord;
@@ -22,6 +23,7 @@ use crate::event::told::{self, Events};
 use crate::injection::{Shielded, shield};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
+use crate::kernel::share::Shares;
 use crate::taint;
 
 /// What happened, as far as a fire needs it.
@@ -51,6 +53,8 @@ pub(super) struct Shown {
 pub(super) struct PendingBatch {
     pub(super) what: Arc<Occurrence>,
     pub(super) triggers: Vec<(TriggerId, Entity)>,
+    /// Whose share of all that waits they take until all of them are delivered.
+    holders: Vec<(Holder, usize)>,
     /// How many of them are delivered.
     pub(super) delivered: usize,
     /// Orders the records.
@@ -86,6 +90,8 @@ impl PendingBatch {
 pub(crate) struct Waves {
     pub(super) queue: VecDeque<PendingBatch>,
     waiting: usize,
+    /// What waits of each holder of triggers. Those of a wave count until it has gone.
+    shares: Shares,
     next_number: u64,
     /// Matches without a turn that may still end on the last fire that was taken for them.
     pub(super) allowance: u32,
@@ -107,20 +113,57 @@ impl Waves {
         self.queue.iter().map(PendingBatch::record)
     }
 
-    /// Adds matches of one event, sorted.
-    fn push(&mut self, what: &Arc<Occurrence>, triggers: Vec<(TriggerId, Entity)>, stored: Option<usize>) {
+    /// Adds matches of one event, sorted, which count for their holders already.
+    fn push(
+        &mut self,
+        world: &World,
+        what: &Arc<Occurrence>,
+        triggers: Vec<(TriggerId, Entity)>,
+        stored: Option<usize>,
+    ) {
         self.waiting += triggers.len();
         let number = self.next_number;
         self.next_number += 1;
-        self.queue.push_back(PendingBatch { what: Arc::clone(what), triggers, delivered: 0, number, stored });
+        let holders = holders(world, &triggers);
+        self.queue.push_back(PendingBatch { what: Arc::clone(what), triggers, holders, delivered: 0, number, stored });
+    }
+
+    /// All matches of a wave that was taken out have been delivered.
+    pub(super) fn gone(&mut self, wave: &PendingBatch) {
+        wave.holders.iter().for_each(|(holder, count)| self.shares.remove(Some(*holder), *count, 0));
+    }
+
+    /// What waits of each holder, as it is kept and as it is counted wave by wave.
+    pub(super) fn shares(&self) -> (&Shares, Shares) {
+        let mut scan = Shares::default();
+        let all = self.queue.iter().flat_map(|wave| &wave.holders);
+        all.for_each(|(holder, count)| scan.add(Some(*holder), *count, 0));
+        (&self.shares, scan)
+    }
+
+    /// Takes a match in where its holder has room among so many; says whether it has.
+    fn admit(&mut self, holder: Option<Holder>, pool: usize) -> bool {
+        let has_room = self.shares.has_room(holder, pool);
+        if has_room {
+            self.shares.add(holder, 1, 0);
+        }
+        has_room
+    }
+
+    /// Goes on as if so many matches of a holder waited, for tests.
+    #[cfg(test)]
+    pub(super) fn pretend_of(&mut self, holder: Holder, count: usize) {
+        self.shares.add(Some(holder), count, 0);
     }
 
     /// Adds what is stored; called in the order of numbers (restore).
-    pub(super) fn restore(&mut self, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
+    pub(super) fn restore(&mut self, world: &World, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
         let WaveRecord { number, kind, event, at, depth, taint, .. } = record;
         self.next_number = number;
         let shown = OnceLock::from(Shown { event, taint });
-        self.push(&Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown }), triggers, Some(0));
+        let what = Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown });
+        triggers.iter().for_each(|(_, trigger)| self.shares.add(holder(world, *trigger), 1, 0));
+        self.push(world, &what, triggers, Some(0));
     }
 
     /// Goes on as if so many matches waited, for tests of what a crowd comes to.
@@ -197,7 +240,8 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
             } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
                 refused += count as u64;
             } else {
-                enqueue(world, &mut waves, happened, place, &found);
+                let over = if happened.depth > 0 { &mut limited } else { &mut refused };
+                *over += enqueue(world, &mut waves, happened, place, &found);
             }
         }
         let totals = &mut world.resource_mut::<TriggerTotals>().outcomes;
@@ -215,12 +259,21 @@ fn shielded(world: &World, event: &Event) -> Shielded {
     }
 }
 
-fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Found<'_>) {
+/// Adds the matches of an event; gives the number of those whose holders have no room for more.
+fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Found<'_>) -> u64 {
     let about = happened.event.agent().and_then(|agent| index::agent(world, agent).ok());
     let sees = |(_, trigger): &(TriggerId, Entity)| may_see(world, *trigger, about);
-    let mut all: Vec<_> = found.iter().flat_map(|set| set.iter().copied()).filter(sees).collect();
+    let pool = if happened.depth > 0 { limit::CASCADE_WAITING_MAX } else { limit::MATCHES_WAITING_MAX };
+    let mut over = 0;
+    let mut has_room = |(_, trigger): &(TriggerId, Entity)| {
+        let has_room = waves.admit(holder(world, *trigger), pool);
+        over += u64::from(!has_room);
+        has_room
+    };
+    let seen = found.iter().flat_map(|set| set.iter().copied()).filter(sees);
+    let mut all: Vec<_> = seen.filter(|found| has_room(found)).collect();
     if all.is_empty() {
-        return;
+        return over;
     }
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
@@ -234,11 +287,25 @@ fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: us
         all.sort_unstable();
     }
     if all.len() <= limit::WAVE_TRIGGERS_MAX {
-        return waves.push(&what, all, None);
+        waves.push(world, &what, all, None);
+        return over;
     }
     for wave in all.chunks(limit::WAVE_TRIGGERS_MAX) {
-        waves.push(&what, wave.to_vec(), None);
+        waves.push(world, &what, wave.to_vec(), None);
     }
+    over
+}
+
+/// Whose share the matches of a trigger take: that of whoever made it. Those that nobody's share bounds are bounded with all others.
+fn holder(world: &World, trigger: Entity) -> Option<Holder> {
+    world.get::<Trigger>(trigger).and_then(|trigger| trigger.holder)
+}
+
+/// How many of the matches each holder has. Most have none, or are of few.
+fn holders(world: &World, triggers: &[(TriggerId, Entity)]) -> Vec<(Holder, usize)> {
+    let mut all: Vec<Holder> = triggers.iter().filter_map(|(_, trigger)| holder(world, *trigger)).collect();
+    all.sort_unstable();
+    all.chunk_by(|one, other| one == other).map(|own| (own[0], own.len())).collect()
 }
 
 /// May a trigger see an event about this agent? That of a user with a limited role sees those about agents of the user.

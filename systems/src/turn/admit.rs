@@ -14,7 +14,7 @@ use agentsvc_components::usage::Scope;
 use agentsvc_components::{Refusal, RefusalKind, TurnId};
 
 use super::finish::{End, finish};
-use super::{drain, profile};
+use super::{drain, profile, stop};
 use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -42,7 +42,7 @@ pub(crate) fn admit(world: &mut World) {
     let (mut interrupted, mut refused, mut exceeded) = (Vec::new(), Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
-            if drain::is_left(world, &admission, turn) {
+            if drain::is_left(world, &admission, turn) || stop::is_going(world, turn) {
                 continue;
             }
             if !may_start(world, turn) {

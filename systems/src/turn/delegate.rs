@@ -5,8 +5,9 @@ use agentsvc_components::turn::error_codes;
 use std::collections::{BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -19,7 +20,7 @@ use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd,
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::message::{NewMessage, take, take_hidden};
-use super::{cascade, tools};
+use super::{cascade, stop, tools};
 use crate::config::Settings;
 use crate::injection::{Shielded, shield};
 use crate::kernel::command::{Answer, command};
@@ -28,40 +29,34 @@ use crate::kernel::outbox::Emit;
 use crate::turn::tool_result;
 use crate::{agent, session, taint};
 
-/// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
+/// Open turns that agents began through `agent_send`, by the agent and the session that began them. An entry lives as long as its
+/// turn.
 #[derive(Resource, Default)]
-pub(crate) struct Children(HashMap<AgentId, Vec<Entity>>);
+pub(crate) struct Children(BTreeSet<(AgentId, SessionId, Entity)>);
 
 impl Children {
     /// A turn began, or was restored.
     pub(super) fn insert(&mut self, link: &ParentLink, child: Entity) {
-        self.0.entry(link.agent).or_default().push(child);
+        self.0.insert((link.agent, link.session, child));
     }
 
     /// All of them, each with the agent that began it.
     pub(crate) fn all(&self) -> BTreeSet<(AgentId, Entity)> {
-        self.0.iter().flat_map(|(agent, children)| children.iter().map(|child| (*agent, *child))).collect()
+        self.0.iter().map(|(agent, _, child)| (*agent, *child)).collect()
     }
 
     /// A turn ended.
     pub(super) fn remove(&mut self, link: &ParentLink, child: Entity) {
-        if let Some(children) = self.0.get_mut(&link.agent) {
-            children.retain(|other| *other != child);
-            if children.is_empty() {
-                self.0.remove(&link.agent);
-            }
-        }
+        self.0.remove(&(link.agent, link.session, child));
     }
 }
 
 /// The open turns that `agent` began through `agent_send`; only those of one of its sessions, or of all.
 pub(super) fn children(world: &World, agent: AgentId, session: Option<SessionId>) -> Vec<Entity> {
-    let all = world.resource::<Children>().0.get(&agent).into_iter().flatten().copied();
-    let of_session = |child: &Entity| {
-        let link = world.get::<Turn>(*child).and_then(|turn| turn.link.as_deref());
-        link.is_some_and(|link| session.is_none_or(|session| link.session == session))
-    };
-    all.filter(of_session).collect()
+    let from = (agent, session.unwrap_or(SessionId(Uuid::nil())), Entity::from_bits(1));
+    let all = world.resource::<Children>().0.range(from..);
+    let its = all.take_while(|(by, of, _)| *by == agent && session.is_none_or(|session| *of == session));
+    its.map(|(.., child)| *child).collect()
 }
 
 /// Sends a message from a turn to another agent. The tool call that asks for it is settled by the world from here on:
@@ -192,6 +187,9 @@ pub(super) fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
+    if stop::is_going(world, entity) {
+        return Err(gone());
+    }
     let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
     if waits { Ok(Parent { entity, agent: turn.agent, session: turn.session }) } else { Err(gone()) }
 }

@@ -10,6 +10,7 @@ use agentsvc_components::TurnId;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::record::TurnRecord;
 
+use super::share::OpenTurns;
 use crate::kernel::check::Faults;
 use crate::kernel::index::Index;
 use crate::kernel::outbox::Outbox;
@@ -17,17 +18,22 @@ use crate::kernel::record;
 
 /// Registers the hooks that keep the index and write the tombstones.
 pub(super) fn install(world: &mut World) {
+    world.init_resource::<OpenTurns>();
     world.register_component_hooks::<TurnId>().on_insert(inserted).on_remove(removed);
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
+    let holder = world.get::<Turn>(at.entity).map(|turn| turn.holder);
     world.resource_mut::<Index>().turns.insert(id, at.entity);
+    world.resource_mut::<OpenTurns>().0.add(holder, 1, 0);
 }
 
 fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
+    let holder = world.get::<Turn>(at.entity).map(|turn| turn.holder);
     world.resource_mut::<Index>().turns.remove(&id);
+    world.resource_mut::<OpenTurns>().0.remove(holder, 1, 0);
     world.resource_mut::<Outbox>().ops.push(record::remove::<TurnRecord>(id));
 }
 

@@ -10,6 +10,7 @@ use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::turn::{PendingState, Turn, TurnState};
 
+use super::stop::is_going;
 use crate::budget::Budgets;
 use crate::kernel::check::Faults;
 use crate::model::admission::Admission;
@@ -47,6 +48,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
                 PendingState::Out => in_line || out,
                 PendingState::Adopted(_) | PendingState::Gated(_) => true,
             };
+            let is_served = is_served || is_going(world, entity);
             faults.that(is_served, || format!("turn {id}: the call at row {} is in no queue", tool.index));
         }
         if let Some(link) = &turn.link {

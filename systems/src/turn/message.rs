@@ -1,6 +1,6 @@
 //! A message is taken: the door of every turn (spec 1, Message routing rules).
 
-use crate::agent::{check_reach, error_codes};
+use crate::agent::{check_reach, error_codes, holder_of};
 use crate::turn::metrics::TurnTotals;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, 
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::fired::Said;
-use super::{Children, Waiting, admit, inbox};
+use super::{Children, Waiting, admit, inbox, share};
 use crate::event::event_text;
 use crate::event::told::{self, Events};
 use crate::kernel::acting::Acting;
@@ -266,6 +266,7 @@ pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
         return Err(Refusal::busy("too many turns are open; try again later", 5));
     }
+    share::admit(world, owner)?;
     session::has_room(world, owner)?;
     budget::at_door(world, owner)
 }
@@ -324,6 +325,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     let component = Turn {
         agent: owner,
         session,
+        holder: holder_of(world, owner),
         next: None,
         created_at: now,
         called_at: now,

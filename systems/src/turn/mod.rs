@@ -63,7 +63,11 @@ pub(crate) mod query;
 mod resume;
 pub(crate) mod rows;
 mod settle;
+mod share;
+#[cfg(test)]
+mod share_tests;
 mod stop;
+mod stopping;
 mod tool_audit;
 mod tool_lane;
 pub mod tool_result;
@@ -87,6 +91,7 @@ pub(crate) use message::{take, take_hidden};
 pub use metrics::TurnTotals;
 pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;
+pub(crate) use stop::is_going;
 pub(crate) use tool_lane::ToolLane;
 pub(crate) use tools::send;
 pub use within::ReadWithinCall;
@@ -149,6 +154,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     // What came back ends turns, and what fired them hears of that in the same round; slots are given out before places
     // for tool calls.
     systems: &[
+        System { stage: Stage::Intake, name: "turn_stop", run: stopping::go_on },
         System { stage: Stage::Intake, name: "turn_tell", run: tell },
         System { stage: Stage::Decide, name: "turn_admit", run: admit },
         System { stage: Stage::Decide, name: "turn_send", run: send },
@@ -193,6 +199,7 @@ impl Waiting {
 pub(crate) fn install(world: &mut World) {
     index::install(world);
     world.init_resource::<EndedTurns>();
+    world.init_resource::<stopping::Stopping>();
     world.insert_resource(call_result::SETTLEMENT);
     world.init_resource::<Waiting>();
     world.init_resource::<ToolLane>();
@@ -203,7 +210,7 @@ pub(crate) fn install(world: &mut World) {
         let is_open = world.resource::<ToolLane>().may_taint_files(of.agent);
         if is_open { Err(taint::may_be_written()) } else { Ok(()) }
     });
-    on(world, |world, of: &TurnsEnding| stop::end_all(world, of.session, of.why));
+    on(world, |world, of: &TurnsEnding| stop::end_some(world, of.session, of.why, of.most));
     on(world, |world, of: &AgentStopped| {
         stop::stop_running(world, of.agent);
     });
@@ -226,18 +233,19 @@ pub(crate) fn install(world: &mut World) {
 /// Says what lacks its owner, and what waits where nothing serves it.
 fn check(world: &mut World, faults: &mut Faults) {
     index::check(world, faults);
+    share::check(world, faults);
     owners::check(world, faults);
     lines::check(world, faults);
 }
 
 /// Is no turn open, and no call of one out?
 fn is_quiet(world: &mut World) -> bool {
-    world.resource::<Index>().turn_count() + world.resource::<ToolLane>().out() == 0
+    world.resource::<Index>().turn_count() + world.resource::<ToolLane>().out() == 0 && stopping::is_quiet(world)
 }
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
-    !world.resource::<EndedTurns>().is_empty() || world.resource::<ToolLane>().can_send()
+    !world.resource::<EndedTurns>().is_empty() || world.resource::<ToolLane>().can_send() || stopping::has_work(world)
 }
 
 #[cfg(test)]

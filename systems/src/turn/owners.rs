@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{AgentId, ApprovalId, SessionId, TurnId};
 
+use super::stop::is_going;
 use crate::kernel::check::Faults;
 use crate::kernel::index;
 
@@ -87,6 +88,8 @@ fn own(world: &World, entity: Entity, id: &TurnId, turn: &Turn, faults: &mut Fau
         let twice = rows.insert(tool.index, ()).is_some();
         faults.that(!twice && tool.index < turn.next_index, || format!("turn {id}: row {} is not its own", tool.index));
         match tool.state {
+            // Approvals go with their agent.
+            PendingState::Gated(_) if is_going(world, entity) => {}
             PendingState::Gated(approval) => {
                 let call = index_of(world, approval).and_then(|approval| approval.call);
                 let is_its = call.is_some_and(|call| call.turn == *id && call.index == tool.index);

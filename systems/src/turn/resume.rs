@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{SessionId, TurnId};
@@ -32,8 +33,13 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         // Whoever waited for the answer went with the daemon: it ends once every turn is back.
         return;
     }
+    let is_stopped = world.get::<Agent>(agent).is_some_and(|agent| agent.state == AgentState::Stopped);
     match state {
         TurnState::Stopping => finish(world, entity, End::Stopped(None)),
+        // The daemon ended before the turn was stopped with its agent.
+        TurnState::Calling | TurnState::WaitingForTools | TurnState::WaitingForApproval if is_stopped => {
+            finish(world, entity, End::Stopped(None));
+        }
         TurnState::WaitingForTools | TurnState::WaitingForApproval => {
             if let Some(mut turn) = world.get_mut::<Turn>(entity) {
                 turn.attempt += 1;

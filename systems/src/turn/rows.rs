@@ -2,12 +2,14 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use super::{conversation, resume};
+use crate::agent::holder_of;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::record::{self, Error};
 use crate::kernel::restore::{Records, dangling};
@@ -56,17 +58,18 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         if record.state.has_calls() {
             waiting.push(record.id);
         }
-        resume::resume(world, record.id, component(agent, session, record));
+        resume::resume(world, record.id, component(agent, session, holder_of(world, agent), record));
     }
     conversation::sweep_hidden(world);
     resume::reconcile(world, &waiting);
     Ok(())
 }
 
-fn component(agent: Entity, session: Entity, record: TurnRecord) -> Turn {
+fn component(agent: Entity, session: Entity, holder: Holder, record: TurnRecord) -> Turn {
     Turn {
         agent,
         session,
+        holder,
         next: None,
         created_at: record.created_at,
         called_at: record.created_at,

@@ -12,7 +12,7 @@ use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
-use super::{conversation, tools, trace};
+use super::{conversation, stop, tools, trace};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::StaleOutcomes;
@@ -46,6 +46,9 @@ fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {
     let Some(entity) = awaited(world, attempt) else { return };
     account(world, entity, used);
     trace_call(world, entity, &end);
+    if stop::is_going(world, entity) {
+        return stop::end_going(world, entity);
+    }
     match end {
         ModelEnd::Failed(failure) => {
             let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);

@@ -4,6 +4,8 @@ use crate::session::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::compaction::Compaction;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::session::Session;
@@ -12,6 +14,8 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::delegate::children;
 use super::finish::{End, close, finish, remove};
+use super::{inbox, stopping};
+use crate::agent::REMOVED;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Emit;
@@ -45,16 +49,15 @@ fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {
     Ok(usize::from(running.is_some()))
 }
 
-/// Stops the running turn of every session of `agent`; says how many there were.
+/// Stops the running turn of every session of `agent`, of very many some in the steps that follow; says how many there were.
 pub(super) fn stop_running(world: &mut World, agent: Entity) -> usize {
     let running: Vec<Entity> =
         world.resource::<Index>().turns_of(agent).filter(|turn| is_running(world, *turn)).collect();
-    for turn in &running {
-        stop(world, *turn);
-    }
+    let count = running.len();
+    stopping::stop_all(world, running);
     let agent = id_of(world, agent);
     stop_children(world, agent, None);
-    running.len()
+    count
 }
 
 /// Stops the turns that an agent began in others through `agent_send`, and theirs (spec 1, Interrupting a turn).
@@ -106,11 +109,11 @@ fn abort(world: &mut World, entity: Entity) {
     world.effect(Abort(attempt));
 }
 
-/// Ends every turn of a session that is about to go, the running one and those that wait.
-pub(super) fn end_all(world: &mut World, session: Entity, why: &str) {
-    let mut next = world.get::<Session>(session).and_then(|session| session.head);
-    while let Some(entity) = next {
-        next = world.get::<Turn>(entity).and_then(|turn| turn.next);
+/// Ends so many turns of a session that is about to go, the running one first and then those that wait. The first of those that
+/// are left runs no more: its agent is gone, or it ends in this step too.
+pub(super) fn end_some(world: &mut World, session: Entity, why: &str, most: usize) {
+    for _ in 0..most {
+        let Some(entity) = world.get::<Session>(session).and_then(|session| session.head) else { break };
         let out = world.get::<Turn>(entity).is_some_and(|turn| {
             matches!(turn.state, TurnState::Calling | TurnState::Stopping) || turn.state.has_calls()
         });
@@ -118,14 +121,33 @@ pub(super) fn end_all(world: &mut World, session: Entity, why: &str) {
             abort(world, entity);
         }
         close(world, entity, End::Failed(error_codes::SESSION_REMOVED, why.to_owned()));
+        inbox::pop(world, session);
         remove(world, entity);
     }
-    let owner = world.get_mut::<Session>(session).map(|mut home| {
-        (home.head, home.tail, home.queued) = (None, None, 0);
-        home.agent
-    });
-    if let Some(owner) = owner.filter(|owner| world.get::<AgentId>(*owner).is_some()) {
+    let Some(home) = world.get::<Session>(session) else { return };
+    let (owner, first) = (home.agent, home.head);
+    if let Some(mut turn) = first.and_then(|first| world.get_mut::<Turn>(first))
+        && turn.state == TurnState::Queued
+    {
+        turn.state = TurnState::Reserving;
+        world.mark(first.expect("it has just been found"));
+    }
+    if world.get::<AgentId>(owner).is_some() {
         let (owner, session) = (id_of(world, owner), id_of(world, session));
         stop_children(world, owner, Some(session));
+    }
+}
+
+/// Is the agent of this turn or compaction gone? Then nothing of it goes on.
+pub(crate) fn is_going(world: &World, entity: Entity) -> bool {
+    let owner = world.get::<Turn>(entity).map(|turn| turn.agent);
+    let owner = owner.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
+    owner.and_then(|owner| world.get::<Agent>(owner)).is_some_and(|agent| agent.state == AgentState::Terminated)
+}
+
+/// Something came back for the running turn of an agent that is gone: it ends now.
+pub(super) fn end_going(world: &mut World, entity: Entity) {
+    if let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) {
+        end_some(world, session, REMOVED, 1);
     }
 }

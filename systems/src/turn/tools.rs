@@ -26,7 +26,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::tool_lane::{Out, ToolLane};
-use super::{admit, delegate, profile, tool_audit, trace};
+use super::{admit, delegate, profile, stop, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
@@ -194,6 +194,9 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
 pub(crate) fn send(world: &mut World) {
     while world.resource::<ToolLane>().can_send() {
         let Some((turn, index)) = world.resource_mut::<ToolLane>().pop() else { return };
+        if stop::is_going(world, turn) {
+            continue;
+        }
         if is_outdated(world, turn, index) {
             refuse_outdated(world, turn, index);
         } else if let Some((attempt, out)) = send_one(world, turn, index) {
@@ -327,6 +330,9 @@ pub(super) fn adopt(world: &mut World, entity: Entity, attempt: Attempt, index: 
 
 /// Takes a result in: its row, its trace, what it leaves to the owner; and the turn goes on when it was the last.
 pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
+    if stop::is_going(world, entity) {
+        return stop::end_going(world, entity);
+    }
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
     let Some(at) = turn.pending.iter().position(|pending| pending.index == end.index) else { return };
     let sent_at = turn.pending.remove(at).sent_at;

@@ -10,6 +10,7 @@ use agentsvc_components::turn::{Journal, Turn};
 use agentsvc_components::{SessionId, Timestamp};
 
 use super::finish::End;
+use super::stop;
 use crate::kernel::clock::Now;
 use crate::kernel::id_generator::is_drawn;
 use crate::kernel::index::id_of;
@@ -39,6 +40,10 @@ pub(super) fn step(
 pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journal) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
+    // The traces of an agent that is gone go with it.
+    if stop::is_going(world, entity) {
+        return;
+    }
     let (code, error) = match end {
         End::Failed(code, error) => (Some(code.as_str().into()), Some(error.as_str().into())),
         _ => (None, None),

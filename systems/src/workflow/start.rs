@@ -29,6 +29,7 @@ use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::taint;
+use crate::turn::is_going;
 
 /// Fired turns, one begun by the other, after which a turn may begin no run. A run that begins itself anew through
 /// messages nobody waits for ends here.
@@ -110,6 +111,9 @@ fn waiting_turn(world: &World, from: Attempt, index: u32) -> Result<Entity, Refu
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
+    if is_going(world, entity) {
+        return Err(gone());
+    }
     let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
     if waits { Ok(entity) } else { Err(gone()) }
 }

@@ -36,8 +36,8 @@ limits! {
     /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count
     /// from it, without the slots that have had their chance to fire. Less: they wait until the clock has caught up.
     pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
-    /// The part of all triggers, goals and open tasks, and of the bytes of their texts, that a user with a limited role or a
-    /// family of agents may take: one in so many. More: as if there were too many.
+    /// The part of all triggers, goals and open tasks, and of the bytes of their texts, and of all open turns, waiting matches and
+    /// sessions, that a user with a limited role or a family of agents may take: one in so many. More: as if there were too many.
     pub const POOL_SHARES: usize = 4;
     /// Triggers in the whole world. More: 429.
     pub const TRIGGERS_MAX: usize = 4_000_000;
@@ -57,10 +57,11 @@ limits! {
     pub const BURST_FIRES_MAX: usize = 64;
     /// Fires of one event in one step below which each has records of its own at once.
     pub const BURST_FIRES_MIN: usize = 8;
-    /// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone.
+    /// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone. Those of triggers that a
+    /// user with a limited role or a family of agents made may be one in `POOL_SHARES`.
     pub const MATCHES_WAITING_MAX: usize = 4_000_000;
     /// Matches that may wait before those of events that fired turns cause end as `rate_limited`, counted in the
-    /// totals alone.
+    /// totals alone. Of each user and family as above.
     pub const CASCADE_WAITING_MAX: usize = 1_000_000;
     /// Matches that end without a turn for which one fire is taken from the step's `FIRES_PER_STEP_MAX`.
     pub const MATCHES_PER_FIRE: u32 = 8;

@@ -1,0 +1,106 @@
+//! A user and a family of agents leave room for turns to others.
+
+use agentsvc_components::event::Event;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::id::UserId;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::trigger::FireOutcome;
+use agentsvc_components::turn::error_codes::TURNS_FULL;
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::share::OpenTurns;
+use super::{MessageTaken, NewMessage, PostMessage};
+use crate::agent::SetOwner;
+use crate::event::parse_pattern;
+use crate::kernel::share::Shares;
+use crate::schedule::tests::plain;
+use crate::schedule::{CreateSchedule, RunSchedule};
+use crate::testing::{TestWorld, two_users};
+use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents};
+
+const SHARE: usize = limit::TURNS_OPEN_MAX / limit::POOL_SHARES;
+
+fn post(world: &mut TestWorld, agent: AgentId) -> Result<MessageTaken, Refusal> {
+    world.ask(PostMessage { agent, session: None, message: NewMessage::text("go") })
+}
+
+fn shares(world: &mut TestWorld) -> &mut Shares {
+    &mut world.engine.world_mut().get_resource_mut::<OpenTurns>().unwrap().into_inner().0
+}
+
+#[test]
+fn neither_a_user_nor_a_family_takes_the_room_of_others() {
+    let (mut world, [anns, bobs, shared]) = two_users();
+    let ann = Holder::User(UserId(Uuid::from_u128(1)));
+    for (holder, agent, whose) in
+        [(ann, anns, "a user and the agents of the user"), (Holder::Family(shared), shared, "those spawned below it")]
+    {
+        shares(&mut world).add(Some(holder), SHARE - 1, 0);
+        post(&mut world, agent).unwrap();
+        let stored = world.store.len();
+        let refused = post(&mut world, agent).unwrap_err();
+        assert_eq!((refused.kind, refused.code), (RefusalKind::TooMany, Some(TURNS_FULL)));
+        assert_eq!(refused.retry_after_secs, Some(5));
+        assert!(refused.message.contains(whose) && refused.message.contains("250000 open turns"), "{refused:?}");
+        assert_eq!(world.store.len(), stored, "a refusal stores nothing");
+        post(&mut world, bobs).unwrap();
+        // A turn that ends makes room for the next.
+        let place = world.calls.iter().position(|call| call.agent == agent).unwrap();
+        let call = world.calls.remove(place);
+        world.answer(call.attempt, "done");
+        post(&mut world, agent).unwrap();
+        assert_eq!(post(&mut world, agent).unwrap_err().code, Some(TURNS_FULL));
+    }
+}
+
+#[test]
+fn what_fires_over_a_share_is_refused_and_says_so() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let kind = ScheduleKind::Schedule;
+    let schedule = world.ask(CreateSchedule { new: plain(agent, "@daily"), by_tool: false }).unwrap().id;
+    let trigger = NewTrigger {
+        pattern: parse_pattern(&json!({ "custom": { "event_type": "ping" } })).unwrap(),
+        prompt_template: "{{event}}".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: Some(0),
+        session_mode: None,
+        target: None,
+    };
+    let trigger = world.ask(CreateTrigger { agent, trigger }).unwrap().id;
+    let outcome = |world: &mut TestWorld| {
+        let event = Event::Custom { event_type: "ping".into(), agent: None, payload: "1".into(), by: None };
+        world.ask(TellEvents(vec![event])).unwrap();
+        world.ask(GetTriggerFires(trigger)).unwrap().log.last_outcome
+    };
+    shares(&mut world).add(Some(Holder::Family(agent)), SHARE, 0);
+    assert_eq!(outcome(&mut world), Some(FireOutcome::Refused));
+    assert_eq!(world.ask(RunSchedule { kind, id: schedule }).map(drop).unwrap_err().code, Some(TURNS_FULL));
+    shares(&mut world).remove(Some(Holder::Family(agent)), SHARE, 0);
+    assert_eq!(outcome(&mut world), Some(FireOutcome::Fired));
+    world.ask(RunSchedule { kind, id: schedule }).map(drop).unwrap();
+}
+
+#[test]
+fn a_turn_counts_for_whoever_had_its_agent_until_a_start_asks_again() {
+    let (mut world, [anns, ..]) = two_users();
+    post(&mut world, anns).unwrap();
+    let before = shares(&mut world).clone();
+    world.restart();
+    assert_eq!(*shares(&mut world), before);
+    world.ask(SetOwner { agent: anns, user: None }).unwrap();
+    assert_eq!(*shares(&mut world), before);
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.restart();
+    let mut family = Shares::default();
+    family.add(Some(Holder::Family(anns)), 1, 0);
+    assert_eq!(*shares(&mut world), family);
+    let call = world.next_call();
+    world.answer(call.attempt, "done");
+    assert_eq!(*shares(&mut world), Shares::default());
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+}

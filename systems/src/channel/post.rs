@@ -123,7 +123,7 @@ pub(super) fn post(world: &mut World, to: ConversationId, out: Outgoing) -> Resu
     if !world.resource::<Sends>().has_room(&instance, input.len()) {
         return Err(no_room());
     }
-    let new = NewJob { subject: to.0, owner: None, input: Arc::from(input) };
+    let new = NewJob { subject: to.0, owner: None, holder: None, input: Arc::from(input) };
     let job = job::add(world, SEND, new).map_err(|_| no_room())?;
     if keeps_messages(world, &instance) {
         let name = order.turn.map_or_else(|| job.to_string(), |(_, turn)| turn.to_string());

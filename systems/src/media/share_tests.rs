@@ -54,7 +54,7 @@ fn the_agents_of_a_user_together_leave_media_tasks_to_others_also_over_a_restart
 #[test]
 fn ended_tasks_of_one_user_do_not_push_out_those_of_another() {
     let (mut world, [anns, bobs, _]) = two_users();
-    let mut add = |world: &mut TestWorld, n: u128, agent: AgentId, user: u128| {
+    let add = |world: &mut TestWorld, n: u128, agent: AgentId, user: u128| {
         let holder = Some(Holder::User(UserId(Uuid::from_u128(user))));
         let (state, ended_at) = (MediaState::Failed, Some(Timestamp(n as i64)));
         let task = MediaTask { agent: Some(agent), holder, state, ended_at, ..MediaTask::default() };

@@ -3,7 +3,7 @@
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId, RunId};
+use agentsvc_components::{Actor, AgentId, RefusalKind, RunId};
 use uuid::Uuid;
 
 use super::*;

@@ -1,15 +1,17 @@
 //! The requests of pages: the daemon sends them, by the rules of all fetches, and gives the browser the answers. A browser has no
 //! network of its own, so nothing gets around it: not redirects, workers, WebSockets, nor names that change their addresses.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use agentsvc_systems::browser::limits::BROWSER_POSTS_BYTES_MAX;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_systems::browser::limits::{BROWSER_POSTS_BYTES_MAX, BROWSER_POSTS_FAMILY_BYTES_MAX};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::chromium::COMMAND_TIME_MAX;
 use super::page::{Grant, Page};
@@ -24,7 +26,7 @@ impl Page {
     /// A request waits. Never blocks.
     pub(super) fn paused(self: &Arc<Self>, session: String, params: Value) {
         let place = Arc::clone(&self.requests).try_acquire_owned();
-        let posted = self.posts.take(&params["request"]);
+        let posted = self.posts.take(self.grant.lock().holder, &params["request"]);
         // What it sends is not kept where there is no memory for it.
         let params = if posted.is_some() { params } else { json!({ "requestId": params["requestId"] }) };
         let page = Arc::clone(self);
@@ -127,24 +129,44 @@ fn body(request: &Value) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Memory for what pages send.
-#[derive(Clone)]
-pub(super) struct Posts(Arc<Semaphore>);
+/// Memory for what pages send, and what each who shares it has of it.
+#[derive(Clone, Default)]
+pub(super) struct Posts(Arc<Mutex<HashMap<Holder, usize>>>);
 
-impl Default for Posts {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(BROWSER_POSTS_BYTES_MAX)))
+/// Memory for one request, until it is dropped.
+struct Post {
+    posts: Posts,
+    holder: Holder,
+    bytes: usize,
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let mut held = self.posts.0.lock();
+        let left = held.get(&self.holder).map_or(0, |own| own.saturating_sub(self.bytes));
+        if left == 0 {
+            held.remove(&self.holder);
+        } else {
+            held.insert(self.holder, left);
+        }
     }
 }
 
 impl Posts {
     /// Memory for a request as it is told, which is its body as text and in Base64, and for its bytes. `None`: there is none now.
-    fn take(&self, request: &Value) -> Option<OwnedSemaphorePermit> {
+    fn take(&self, holder: Holder, request: &Value) -> Option<Post> {
         let text = request["postData"].as_str().map_or(0, str::len);
         let parts = request["postDataEntries"].as_array().into_iter().flatten();
         let parts: usize = parts.map(|part| part["bytes"].as_str().map_or(0, str::len) + PART_BYTES).sum();
-        let bytes = u32::try_from(text + 2 * parts).ok()?;
-        Arc::clone(&self.0).try_acquire_many_owned(bytes).ok()
+        let bytes = text + 2 * parts;
+        let mut held = self.0.lock();
+        let (all, own) = (held.values().sum::<usize>(), held.get(&holder).copied().unwrap_or(0));
+        if all + bytes > BROWSER_POSTS_BYTES_MAX || own + bytes > BROWSER_POSTS_FAMILY_BYTES_MAX {
+            return None;
+        }
+        held.insert(holder, own + bytes);
+        drop(held);
+        Some(Post { posts: self.clone(), holder, bytes })
     }
 }
 
@@ -172,7 +194,9 @@ fn fulfilled(id: &Value, relayed: Relayed) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::AgentId;
     use reqwest::StatusCode;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -201,12 +225,17 @@ mod tests {
     fn pages_send_no_more_at_once_than_there_is_memory_for() {
         let posts = Posts::default();
         let post = |bytes: usize| json!({ "postData": "x".repeat(bytes) });
-        let first = posts.take(&post(BROWSER_POSTS_BYTES_MAX - 10));
-        assert!(first.is_some() && posts.take(&post(11)).is_none() && posts.take(&json!({})).is_some());
+        let [one, other, third] = [1, 2, 3].map(|family| Holder::Family(AgentId(Uuid::from_u128(family))));
+        let first = posts.take(one, &post(BROWSER_POSTS_FAMILY_BYTES_MAX - 10));
+        assert!(first.is_some() && posts.take(one, &post(11)).is_none() && posts.take(one, &json!({})).is_some());
+        let second = posts.take(other, &post(BROWSER_POSTS_FAMILY_BYTES_MAX));
+        assert!(second.is_some() && posts.take(third, &post(11)).is_none() && posts.take(third, &post(10)).is_some());
         drop(first);
-        assert!(posts.take(&post(11)).is_some());
-        let parts = json!({ "postDataEntries": [{ "bytes": "x".repeat(BROWSER_POSTS_BYTES_MAX / 2) }] });
-        assert!(posts.take(&parts).is_none());
+        assert!(posts.take(one, &post(11)).is_some());
+        drop(second);
+        assert!(posts.0.lock().is_empty());
+        let parts = json!({ "postDataEntries": [{ "bytes": "x".repeat(BROWSER_POSTS_FAMILY_BYTES_MAX / 2) }] });
+        assert!(posts.take(one, &parts).is_none());
     }
 
     #[test]

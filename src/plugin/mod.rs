@@ -41,6 +41,7 @@ mod signature;
 mod signing;
 mod told;
 mod turns;
+mod waiting;
 
 use std::io;
 use std::sync::Arc;

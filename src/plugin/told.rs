@@ -1,5 +1,6 @@
 //! What plugins are told of behind turns: turns that have ended, agents that others create, events, and that they are put in force.
-//! Nothing waits for them. Each plugin hears of one thing after the other; what it has no room for is dropped and counted.
+//! Nothing waits for them. Each plugin hears of one thing after the other; where it has no room, whoever's waits most loses its
+//! newest, which is counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::session::content::MessageRange;
 use agentsvc_components::event::{Event, EventEnvelope};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::{AgentId, LogId, TurnId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::config::ContextEngine;
 use super::conversation::told;
@@ -20,13 +21,12 @@ use super::engine::Engine;
 use super::hook::Hook;
 use super::plugin::Plugin;
 use super::run::{Who, call, preparing};
+use super::waiting::Waiting;
 
 /// What waits until it is known whom it is for.
 const QUEUE_MAX: usize = 512;
 /// What waits for one plugin.
 const LANE_MAX: usize = 128;
-/// Places of a queue, one of so many, that events never take: a flood of them leaves room for turns that have ended.
-const KEPT_FROM_EVENTS: usize = 4;
 /// Turns and agents that are remembered.
 const REMEMBERED_MAX: usize = 10_000;
 /// Messages that `after_turn` is told, the newest.
@@ -38,6 +38,8 @@ const RECALL_MAX: usize = 50;
 #[derive(Clone)]
 struct Place {
     agent: AgentId,
+    /// Whose share of what waits it takes.
+    holder: Holder,
     name: String,
     session: String,
     log: LogId,
@@ -57,15 +59,20 @@ enum Item {
 #[derive(Default)]
 struct Remembered {
     turns: HashMap<TurnId, Place>,
-    parents: HashMap<AgentId, (AgentId, String)>,
+    parents: HashMap<AgentId, Place>,
 }
 
 /// Takes what is to be told. Never waits.
-#[derive(Default)]
 pub(crate) struct Teller {
-    queue: Mutex<Option<mpsc::Sender<Item>>>,
+    queue: Waiting<(Option<Holder>, Item)>,
     remembered: Mutex<Remembered>,
     dropped: AtomicU64,
+}
+
+impl Default for Teller {
+    fn default() -> Self {
+        Self { queue: Waiting::new(QUEUE_MAX), remembered: Mutex::default(), dropped: AtomicU64::new(0) }
+    }
 }
 
 impl Teller {
@@ -77,6 +84,7 @@ impl Teller {
         }
         remembered.turns.entry(call.turn()).or_insert_with(|| Place {
             agent: call.agent,
+            holder: call.holder,
             name: call.agent_name.to_string(),
             session: call.session.to_string(),
             log: call.log,
@@ -94,22 +102,24 @@ impl Teller {
                     let (place, parent) = (remembered.turns.remove(turn), remembered.parents.get(agent).cloned());
                     drop(remembered);
                     if let Some(place) = place {
-                        self.send(Item::Turn(place));
+                        self.send(Some(place.holder), Item::Turn(place));
                     }
                     if let Some(parent) = parent {
-                        self.send(Item::Subagent(Hook::MergeSubagent, parent, *agent));
+                        let (holder, parent) = (parent.holder, (parent.agent, parent.name));
+                        self.send(Some(holder), Item::Subagent(Hook::MergeSubagent, parent, *agent));
                     }
                 }
                 Event::TurnFailed { turn, .. } => drop(remembered.turns.remove(turn)),
                 Event::AgentTerminated { agent, .. } => drop(remembered.parents.remove(agent)),
                 Event::AgentSpawned { agent, by: Some(turn), .. } => {
-                    if let Some(parent) = remembered.turns.get(turn).map(|place| (place.agent, place.name.clone())) {
+                    if let Some(parent) = remembered.turns.get(turn).cloned() {
                         if remembered.parents.len() >= REMEMBERED_MAX {
                             remembered.parents.clear();
                         }
                         remembered.parents.insert(*agent, parent.clone());
                         drop(remembered);
-                        self.send(Item::Subagent(Hook::PrepareSubagent, parent, *agent));
+                        let (holder, parent) = (parent.holder, (parent.agent, parent.name));
+                        self.send(Some(holder), Item::Subagent(Hook::PrepareSubagent, parent, *agent));
                     }
                 }
                 _ => {}
@@ -118,19 +128,18 @@ impl Teller {
         if engine.wants(Hook::OnEvent) {
             let mut data = json!(event);
             data["at"] = happened.at.to_string().into();
-            self.send(Item::Event(data));
+            self.send(happened.holder, Item::Event(data));
         }
     }
 
     /// Other plugins may be in force.
     pub(super) fn changed(&self) {
-        self.send(Item::Changed);
+        self.send(None, Item::Changed);
     }
 
-    fn send(&self, item: Item) {
-        let queue = self.queue.lock();
+    fn send(&self, holder: Option<Holder>, item: Item) {
         let is_event = matches!(item, Item::Event(_));
-        if queue.as_ref().is_none_or(|queue| !put(queue, item, is_event)) {
+        if !self.queue.put(holder, (holder, item), is_event) {
             self.drop_one();
         }
     }
@@ -145,11 +154,10 @@ impl Teller {
     /// Tells plugins on a thread of its own, until the daemon ends.
     pub(super) fn start(self: &Arc<Self>, engine: Arc<Engine>, shutdown: Shutdown) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (to_plugins, mut items) = mpsc::channel(QUEUE_MAX);
-        self.queue.lock().replace(to_plugins);
         let (teller, mut changes) = (Arc::clone(self), engine.around.settings.changes());
         let work = async move {
             let config = engine.around.settings.get::<ContextEngine>();
+            let queue = Arc::clone(&teller);
             let mut lanes = Lanes { engine, teller, config, lanes: HashMap::new(), in_force: Vec::new() };
             lanes.changed().await;
             loop {
@@ -159,8 +167,8 @@ impl Teller {
                         Ok(()) => lanes.changed().await,
                         Err(_) => return,
                     },
-                    item = items.recv() => match item {
-                        Some(item) => lanes.tell(item).await,
+                    item = queue.queue.next() => match item {
+                        Some((holder, item)) => lanes.tell(holder, item).await,
                         None => return,
                     },
                 }
@@ -184,25 +192,34 @@ struct Lanes {
     teller: Arc<Teller>,
     /// The one that was heeded last.
     config: Arc<ContextEngine>,
-    lanes: HashMap<String, mpsc::Sender<Message>>,
+    lanes: HashMap<String, Lane>,
     in_force: Vec<Arc<Plugin>>,
 }
 
+/// What waits for one plugin. Nothing comes any more when it is dropped.
+struct Lane(Arc<Waiting<Message>>);
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl Lanes {
-    async fn tell(&mut self, item: Item) {
+    async fn tell(&mut self, holder: Option<Holder>, item: Item) {
         match item {
             Item::Changed => self.changed().await,
             Item::Turn(place) => self.turn(place).await,
             Item::Subagent(hook, (parent, name), child) => {
                 let input = json!({ "type": hook.as_str(), "parent_id": parent, "child_id": child });
                 let who = Who { agent: parent.to_string(), name, ..Who::default() };
-                self.all(hook, input, &who).await;
+                self.all(holder, hook, input, &who).await;
             }
             Item::Event(data) => {
                 let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
                 let input =
                     json!({ "type": "on_event", "event": data["kind"], "agent_id": data["agent_id"], "data": data });
-                self.all(Hook::OnEvent, input, &Who { agent, ..Who::default() }).await;
+                self.all(holder, Hook::OnEvent, input, &Who { agent, ..Who::default() }).await;
             }
         }
     }
@@ -212,7 +229,7 @@ impl Lanes {
         if !self.engine.wants(Hook::AfterTurn) {
             return;
         }
-        let Place { agent, name, session, log, ordinal } = place;
+        let Place { agent, holder, name, session, log, ordinal } = place;
         let content = Arc::clone(&self.engine.content);
         let range = MessageRange::NewestSince { from: 0, ordinal, limit: MESSAGES_MAX };
         let read = tokio::task::spawn_blocking(move || content.messages(log, range)).await;
@@ -224,28 +241,28 @@ impl Lanes {
         let messages: Vec<Value> = rows.iter().map(|row| told(row.record.role, &row.record.blocks)).collect();
         let input = json!({ "type": "after_turn", "agent_id": agent, "session_id": session, "messages": messages });
         let who = Who { agent: agent.to_string(), name, ..Who::default() };
-        self.all(Hook::AfterTurn, input, &who).await;
+        self.all(Some(holder), Hook::AfterTurn, input, &who).await;
     }
 
-    async fn all(&mut self, hook: Hook, input: Value, who: &Who) {
+    async fn all(&mut self, holder: Option<Holder>, hook: Hook, input: Value, who: &Who) {
         let input = Arc::new(input);
         for plugin in self.engine.stack().await {
             if plugin.hooks.contains_key(&hook) && plugin.is_for(hook, who) {
-                self.send(Message { plugin, hook, input: Arc::clone(&input), who: who.clone() });
+                self.send(holder, Message { plugin, hook, input: Arc::clone(&input), who: who.clone() });
             }
         }
     }
 
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, holder: Option<Holder>, message: Message) {
         let name = message.plugin.name().to_owned();
         let engine = &self.engine;
         let lane = self.lanes.entry(name).or_insert_with(|| {
-            let (lane, messages) = mpsc::channel(LANE_MAX);
-            drop(tokio::spawn(one_by_one(Arc::clone(engine), messages)));
-            lane
+            let lane = Arc::new(Waiting::new(LANE_MAX));
+            drop(tokio::spawn(one_by_one(Arc::clone(engine), Arc::clone(&lane))));
+            Lane(lane)
         });
         let is_event = message.hook == Hook::OnEvent;
-        if !put(lane, message, is_event) {
+        if !lane.0.put(holder, message, is_event) {
             self.teller.drop_one();
         }
     }
@@ -289,7 +306,7 @@ impl Lanes {
                     "type": "bootstrap", "context_window_tokens": null, "stable_prefix_mode": true,
                     "max_recall_results": RECALL_MAX,
                 }));
-                self.send(Message { plugin, hook: Hook::Bootstrap, input, who: Who::default() });
+                self.send(None, Message { plugin, hook: Hook::Bootstrap, input, who: Who::default() });
             }
         }
     }
@@ -312,12 +329,6 @@ impl Lanes {
     }
 }
 
-/// Puts something into a queue; false where it has no room for it.
-fn put<T>(queue: &mpsc::Sender<T>, item: T, is_event: bool) -> bool {
-    let kept = if is_event { queue.max_capacity() / KEPT_FROM_EVENTS } else { 0 };
-    queue.capacity() > kept && queue.try_send(item).is_ok()
-}
-
 /// Starts the processes of a plugin that stay.
 ///
 /// # Errors
@@ -334,8 +345,8 @@ pub(super) async fn warm(engine: &Arc<Engine>, plugin: &Arc<Plugin>) -> Result<(
 }
 
 /// Tells a plugin one thing after the other, until it is not in force any more.
-async fn one_by_one(engine: Arc<Engine>, mut messages: mpsc::Receiver<Message>) {
-    while let Some(Message { plugin, hook, input, who }) = messages.recv().await {
+async fn one_by_one(engine: Arc<Engine>, messages: Arc<Waiting<Message>>) {
+    while let Some(Message { plugin, hook, input, who }) = messages.next().await {
         // A turn cannot fail for it any more.
         if let Err(fault) = call(&engine.around, &plugin, hook, &input, &who).await {
             tracing::warn!(plugin = plugin.name(), hook = hook.as_str(), %fault, "a hook failed");

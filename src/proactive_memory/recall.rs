@@ -11,15 +11,19 @@ use agentsvc_api::proactive_memory::entries::AgentEntries;
 use agentsvc_api::proactive_memory::search::{Found, MemorySearch, SearchScope, SearchWait};
 use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_api::session::content::{Content, MessageRange};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::proactive_memory::recall::{RecallScope, RecallStatus, Recalled, RecalledEntry};
 use agentsvc_components::session::message::{Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::{Actor, AgentId, LogId, TurnId};
 use agentsvc_systems::proactive_memory::is_for;
-use agentsvc_systems::proactive_memory::limits::{ENTRY_QUERY_BYTES_MAX, RECALL_WAIT_MS, RECALLS_MAX};
+use agentsvc_systems::proactive_memory::limits::{
+    ENTRY_QUERY_BYTES_MAX, RECALL_WAIT_MS, RECALLS_FAMILY_MAX, RECALLS_MAX,
+};
 use tokio::sync::Semaphore;
 
 use super::config::ProactiveMemory;
+use crate::kernel::places::Places;
 use crate::kernel::settings::Settings;
 use crate::kernel::world_loop::Clock;
 
@@ -52,7 +56,7 @@ pub(super) struct Parts {
     pub(super) bridge: Bridge,
     pub(super) clock: Clock,
     /// Bounds searches. One that takes longer than its turn waits keeps its place until it ends.
-    pub(super) searches: Arc<Semaphore>,
+    pub(super) searches: Places,
     /// Bounds the writes of what was found.
     pub(super) counting: Arc<Semaphore>,
 }
@@ -61,6 +65,7 @@ pub(super) struct Parts {
 struct Asked {
     turn: TurnId,
     agent: AgentId,
+    holder: Holder,
     scope: RecallScope,
     log: LogId,
     ordinal: u32,
@@ -71,8 +76,9 @@ struct Asked {
 impl Recaller {
     /// With what the daemon has.
     pub(super) fn new(search: Search, entries: Arc<dyn EntryStore>, content: Arc<dyn Content>, bridge: Bridge) -> Self {
-        let bounds = || Arc::new(Semaphore::new(RECALLS_MAX));
-        let (clock, searches, counting) = (Clock::system(), bounds(), bounds());
+        let (searches, counting) =
+            (Places::new(RECALLS_MAX, RECALLS_FAMILY_MAX), Arc::new(Semaphore::new(RECALLS_MAX)));
+        let clock = Clock::system();
         Self(Some(Arc::new(Parts { search, entries, content, bridge, clock, searches, counting })))
     }
 
@@ -87,6 +93,7 @@ impl Recaller {
         let asked = Asked {
             turn: call.turn(),
             agent: call.agent,
+            holder: call.holder,
             scope,
             log: call.log,
             ordinal: call.ordinal,
@@ -127,10 +134,9 @@ impl Recaller {
     async fn found(&self, asked: Asked, until: Instant) -> Result<Recalled, ContentError> {
         let failed = |why: &str| ContentError::Failed(why.to_owned());
         let parts = self.0.clone().ok_or_else(|| failed("there is no memory here"))?;
-        let searches = Arc::clone(&parts.searches);
-        let permit = searches.acquire_owned().await.map_err(|error| failed(&error.to_string()))?;
+        let place = parts.searches.place(asked.holder).await;
         let search = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let _place = place;
             parts.recalled(&asked, until)
         });
         search.await.map_err(|_| failed("the search was interrupted"))?

@@ -10,8 +10,10 @@ use agentsvc_api::skill_evolution::change::Change;
 use agentsvc_api::skill_evolution::evolution::Candidate;
 use agentsvc_api::skill_source::sources::SourceError;
 use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_systems::skill_evolution::limits::{
-    SKILL_PENDING_BYTES_MAX, SKILL_PENDING_MAX, SKILL_PENDING_OF_AGENT_MAX,
+    SKILL_PENDING_BYTES_MAX, SKILL_PENDING_MAX, SKILL_PENDING_OF_AGENT_MAX, SKILL_PENDING_OF_FAMILY_BYTES_MAX,
+    SKILL_PENDING_OF_FAMILY_MAX,
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,9 @@ pub(super) struct Proposal {
     pub(super) id: Uuid,
     pub(super) agent: Uuid,
     pub(super) agent_name: String,
+    /// Whose share it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) holder: Option<Holder>,
     pub(super) session: Option<Uuid>,
     pub(super) taint: Vec<String>,
     /// Unix milliseconds.
@@ -89,7 +94,19 @@ impl Pending {
         if waiting.iter().filter(|other| other.agent == proposal.agent).count() >= SKILL_PENDING_OF_AGENT_MAX {
             return Err(full(format!("{SKILL_PENDING_OF_AGENT_MAX} of your changes of skills wait for a decision")));
         }
-        let bytes = serde_json::to_vec(proposal).map_err(|error| failed(io::Error::other(error)))?;
+        let of_family: Vec<_> =
+            waiting.iter().filter(|other| other.holder.is_some() && other.holder == proposal.holder).collect();
+        if of_family.len() >= SKILL_PENDING_OF_FAMILY_MAX {
+            let what = "changes of skills by your family of agents wait for a decision";
+            return Err(full(format!("{SKILL_PENDING_OF_FAMILY_MAX} {what}")));
+        }
+        let text = |it: &Proposal| serde_json::to_vec(it).map_err(|error| failed(io::Error::other(error)));
+        let bytes = text(proposal)?;
+        let own = of_family.iter().try_fold(bytes.len(), |sum, other| text(other).map(|text| sum + text.len()))?;
+        if own as u64 > SKILL_PENDING_OF_FAMILY_BYTES_MAX {
+            let what = "bytes of changes of skills by your family of agents wait for a decision";
+            return Err(full(format!("more than {SKILL_PENDING_OF_FAMILY_BYTES_MAX} {what}")));
+        }
         let paths = self.paths()?;
         let there = paths.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum::<u64>();
         if there + bytes.len() as u64 > SKILL_PENDING_BYTES_MAX {
@@ -153,6 +170,7 @@ fn failed(error: io::Error) -> SourceError {
 #[cfg(test)]
 mod tests {
     use agentsvc_api::skill_evolution::change::Action;
+    use agentsvc_components::AgentId;
 
     use super::*;
 
@@ -168,6 +186,7 @@ mod tests {
             id: some_id(),
             agent: Uuid::from_u128(agent),
             agent_name: "a".to_owned(),
+            holder: Some(Holder::Family(AgentId(Uuid::from_u128(agent)))),
             session: None,
             taint: vec!["web".to_owned()],
             created_at: 1,
@@ -194,7 +213,14 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(full(1, "more").starts_with("20 of your"));
-        for number in SKILL_PENDING_OF_AGENT_MAX..SKILL_PENDING_MAX {
+        // Other agents of a family have a share with it.
+        let of_first = |agent, text: &str| Proposal { holder: first.holder, ..proposal(agent, text) };
+        for number in SKILL_PENDING_OF_AGENT_MAX..SKILL_PENDING_OF_FAMILY_MAX {
+            pending.add(&of_first(2, &number.to_string())).unwrap();
+        }
+        let more = pending.add(&of_first(2, "more")).unwrap_err();
+        assert!(matches!(more, SourceError::Files(FilesError::Busy(why)) if why.starts_with("25 changes")));
+        for number in SKILL_PENDING_OF_FAMILY_MAX..SKILL_PENDING_MAX {
             pending.add(&proposal(number as u128, "x")).unwrap();
         }
         assert!(full(200, "more").starts_with("100 changes"));

@@ -71,6 +71,7 @@ fn proposal(context: &Context, change: Change) -> Result<Proposal, String> {
     Ok(Proposal {
         id: uuid::Builder::from_random_bytes(random).into_uuid(),
         agent: run.agent.0,
+        holder: Some(run.holder),
         agent_name: run.agent_name.to_string(),
         session: (!context.direct).then_some(run.session.0),
         taint: run.taint.words().into_iter().map(str::to_owned).collect(),

@@ -134,6 +134,7 @@ fn proposal(action: Action, base_hash: Option<String>) -> Proposal {
     Proposal {
         id: some_id(),
         agent: Uuid::from_u128(1),
+        holder: None,
         agent_name: "a".to_owned(),
         session: None,
         taint: Vec::new(),

@@ -11,7 +11,6 @@ mod kind;
 pub(crate) mod pdf;
 pub(crate) mod record;
 mod share;
-mod slots;
 mod sweeper;
 pub(crate) mod uploads;
 mod workspace;

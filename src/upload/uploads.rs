@@ -20,7 +20,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
+use agentsvc_api::http::slots::{Slot, Slots};
 use agentsvc_api::upload::files::{TEMPORARY, Upload};
+use agentsvc_components::kernel::limit::{UPLOADS_OPEN_MAX, UPLOADS_OPEN_OF_USER_MAX};
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
@@ -30,7 +32,6 @@ use sha2::{Digest, Sha256};
 use super::kind::{self, MAGIC_BYTES};
 use super::record::{self, Record};
 use super::share::{UploadShare, Used, Whose};
-use super::slots::{Slot, Slots};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
@@ -67,7 +68,8 @@ impl Uploads {
     pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
         let settings = ArcSwap::from_pointee(settings);
-        let (used, slots, damaged) = (Mutex::default(), Arc::default(), AtomicU64::new(0));
+        let slots = Slots::new(UPLOADS_OPEN_MAX, UPLOADS_OPEN_OF_USER_MAX);
+        let (used, damaged) = (Mutex::default(), AtomicU64::new(0));
         let room = Room { dir, settings, retention, used, slots, damaged, fresh };
         Self { room: Arc::new(room) }
     }
@@ -267,7 +269,8 @@ struct Taken {
 
 impl Taken {
     fn take(room: &Arc<Room>, holder: Option<UploadShare>) -> Result<Self, FilesError> {
-        Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: room.slots.take()? })
+        let busy = || FilesError::Busy("too many concurrent uploads".to_owned());
+        Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: room.slots.take().ok_or_else(busy)? })
     }
 }
 

@@ -47,6 +47,7 @@ pub mod settings;
 pub(crate) mod shape;
 pub mod shutdown;
 pub mod sites;
+pub mod slots;
 pub(crate) mod socket;
 pub mod sse;
 pub(crate) mod table;

@@ -13,11 +13,11 @@ use agentsvc_systems::proactive_memory::{
     CHANGED, Cause, Counted, Due, EntriesWritten, EntryPut, EntryRemove, EntryUse, GetEntryUse, WriteEntries, due_of,
     is_changed,
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::blocking::spawn_blocking;
 use crate::http::bridge::Bridge;
 use crate::http::error::ContentError;
+use crate::http::slots::Slot;
 use crate::proactive_memory::change;
 use crate::proactive_memory::store::EntryStore;
 
@@ -39,8 +39,8 @@ pub struct AgentEntries {
     pub agent: AgentId,
     /// The turn that uses them, if one does.
     pub by: Option<TurnId>,
-    /// A permit that each read holds until it has ended: who asked for it may be gone by then.
-    pub permit: Option<Arc<OwnedSemaphorePermit>>,
+    /// A place that each read holds until it has ended: who asked for it may be gone by then.
+    pub permit: Option<Arc<Slot>>,
 }
 
 /// The rows of one agent, on a thread that may wait for the disk.
@@ -300,17 +300,17 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use futures_util::FutureExt;
-    use tokio::sync::Semaphore;
     use uuid::Uuid;
 
     use super::*;
     use crate::http::bridge::bridge;
+    use crate::http::slots::Slots;
     use crate::proactive_memory::list::tests::Many;
 
     #[tokio::test]
     async fn a_read_holds_its_permit_until_it_has_ended_also_when_its_client_goes() {
-        let permits = Arc::new(Semaphore::new(1));
-        let permit = Some(Arc::new(Arc::clone(&permits).try_acquire_owned().unwrap()));
+        let places = Slots::new(1, 1);
+        let permit = Some(Arc::new(places.take().unwrap()));
         let (bridge, _intake) = bridge();
         let agent = AgentId(Uuid::nil());
         let entries = AgentEntries { bridge, store: Arc::new(Many(0)), agent, by: None, permit };
@@ -322,8 +322,10 @@ mod tests {
         });
         assert!(read.now_or_never().is_none());
         drop(entries);
-        assert_eq!(permits.available_permits(), 0);
+        assert!(places.take().is_none());
         go.send(()).unwrap();
-        let _free = permits.acquire().await.unwrap();
+        while places.take().is_none() {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -13,13 +13,14 @@ use agentsvc_systems::proactive_memory::limits::{ENTRY_CHANGES_MAX, ENTRY_STEPS_
 use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryRemove, EntryUse, ListEntryUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
+use crate::http::error_codes;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
+use crate::http::slots::{Slot, Slots};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
 use crate::proactive_memory::routes::{NO_AGENT, settings};
@@ -32,6 +33,8 @@ const COST: u32 = 50;
 const AGENTS_PAGE: usize = 500;
 /// Requests that may look at many rows at once.
 const UPKEEP_MAX: usize = 2;
+/// The same of one user, so that there is one for others.
+const UPKEEP_OF_USER_MAX: usize = 1;
 /// Entries that one consolidation changes; as many replaced ones can be removed with it.
 const MERGED_MAX: usize = ENTRY_CHANGES_MAX / 2;
 /// Milliseconds of a day.
@@ -68,11 +71,11 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 /// Bounds what looks at many rows at once.
-struct Upkeep(Arc<Semaphore>);
+struct Upkeep(Arc<Slots>);
 
 impl Default for Upkeep {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(UPKEEP_MAX)))
+        Self(Slots::new(UPKEEP_MAX, UPKEEP_OF_USER_MAX))
     }
 }
 
@@ -80,12 +83,13 @@ impl Default for Upkeep {
 ///
 /// # Errors
 /// 429 when others do.
-fn permit(call: &Call) -> Result<Option<Arc<OwnedSemaphorePermit>>, Error> {
+fn permit(call: &Call) -> Result<Option<Arc<Slot>>, Error> {
     let upkeep = call.api.services.state::<Upkeep>();
-    let permit = Arc::clone(&upkeep.0).try_acquire_owned();
-    let permit =
-        permit.map_err(|_| Error::too_many("maintenance requests of memory entries are running", UPKEEP_MAX))?;
-    Ok(Some(Arc::new(permit)))
+    let full = || {
+        let text = "too many maintenance requests of memory entries are running";
+        Error::of(error_codes::TOO_MANY, text).retry_after(1)
+    };
+    Ok(Some(Arc::new(upkeep.0.take().ok_or_else(full)?)))
 }
 
 /// Whose entries; all agents' without it.

@@ -227,7 +227,7 @@ async fn import(call: Call) -> Result<Response, Error> {
 shape! {
     /// A workflow with its steps.
     struct Definition from view: WorkflowView {
-        let Workflow { name, description, steps, created_at, updated_at } = view.workflow;
+        let Workflow { name, description, steps, created_at, updated_at, .. } = view.workflow;
     } {
         id: Uuid = view.id.0,
         name: Box<str> = name,

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
@@ -217,6 +218,9 @@ pub struct A2aSent {
     /// When it ended; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// Whose share of the sent tasks it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for A2aSent {

@@ -6,6 +6,7 @@ use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, ApprovalId, TurnId};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
@@ -93,6 +94,9 @@ pub struct Approval {
     /// A stranger began the turn that asks: a client without a key, or another node.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_strangers: bool,
+    /// Whose share of the decided approvals it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for Approval {

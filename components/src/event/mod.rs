@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
@@ -33,6 +34,8 @@ pub struct EventEnvelope {
     pub depth: u8,
     /// Untrusted content behind it.
     pub taint: Taint,
+    /// Whose share of what waits for it it takes: that of its agent, or else of whoever acted.
+    pub holder: Option<Holder>,
 }
 
 /// Something that happened, in the past tense.

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::attempt::Attempt;
 use super::effect::Effect;
+use super::holder::Holder;
 use super::id::{AgentId, JobId};
 use super::outcome::Outcome;
 use super::record::StoredComponent;
@@ -34,6 +35,9 @@ pub struct Job {
     /// Whose it is; it ends with that agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<AgentId>,
+    /// Whose share of the jobs of its kind it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
     /// Tries that were begun. The newest one fences outcomes.
     pub tries: u32,
     /// When it was added.

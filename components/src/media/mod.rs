@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::Effect;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, FileId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
 use crate::kernel::record::{StoredComponent, is_default};
@@ -278,6 +279,9 @@ pub struct MediaTask {
     /// When it ended; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// Whose share of the tasks it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for MediaTask {

@@ -4,6 +4,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
 use crate::kernel::record::{StoredComponent, is_default};
@@ -57,6 +58,9 @@ pub struct PromptVersion {
     /// It was activated, and no other one of the agent since then.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_active: bool,
+    /// Whose share of the versions it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for PromptVersion {
@@ -208,6 +212,9 @@ pub struct PromptExperiment {
     /// The variant that won, where one did.
     #[serde(default, skip_serializing_if = "is_default")]
     pub winner: Option<PromptVariantId>,
+    /// Whose share of the experiments it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for PromptExperiment {
@@ -248,6 +255,9 @@ pub struct PromptImpression {
     /// What someone said of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
+    /// Whose share of the impressions it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for PromptImpression {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TurnId, WorkflowId};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::taint::Taint;
@@ -118,6 +119,9 @@ pub struct Workflow {
     pub created_at: Timestamp,
     /// When it was changed last.
     pub updated_at: Timestamp,
+    /// Whose share of the workflows it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 impl StoredComponent for Workflow {
@@ -264,4 +268,6 @@ pub struct WorkflowRun {
     pub taint: Taint,
     /// The user that the turn was for that began it, where the client named one: its turns are for that user, too.
     pub user: Option<Box<str>>,
+    /// Whose share of the runs it takes.
+    pub holder: Option<Holder>,
 }

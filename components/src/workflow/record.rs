@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::holder::Holder;
 use crate::kernel::id::{RunId, WorkflowId};
 use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
@@ -49,6 +50,9 @@ pub struct RunRecord {
     /// The user that the turn was for that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Box<str>>,
+    /// Whose share of the runs it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 record!(RunRecord: b'n', RunId, id);

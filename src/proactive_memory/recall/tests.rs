@@ -1,5 +1,6 @@
 //! What is found for a turn, and that no turn waits for it long.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use agentsvc_api::http::bridge::bridge;
@@ -101,7 +102,16 @@ fn parts(
 fn asked(chars_max: usize) -> Asked {
     let scope = RecallScope { user: Some("ana".into()), session: SessionId(Uuid::nil()) };
     let turn = TurnId(Uuid::nil());
-    Asked { turn, agent: AGENT, scope, log: LogId(3), ordinal: 5, entries_max: 10, chars_max }
+    Asked {
+        turn,
+        agent: AGENT,
+        holder: Holder::Family(AGENT),
+        scope,
+        log: LogId(3),
+        ordinal: 5,
+        entries_max: 10,
+        chars_max,
+    }
 }
 
 fn entry(content: &str, user: Option<&str>) -> MemoryEntryRecord {
@@ -194,4 +204,23 @@ async fn a_turn_does_not_wait_for_a_search_that_hangs_and_says_when_it_failed() 
     assert_eq!(contents(&waits.found(asked(1_000), begun_earlier).await.unwrap()), ["tea"], "by words, without a wait");
     let nowhere = Recaller::default().in_time(asked(1)).await;
     assert_eq!(nowhere.status, RecallStatus::Failed);
+}
+
+#[tokio::test]
+async fn searches_that_hang_take_the_places_of_their_own_family_alone() {
+    let (release, held) = mpsc::channel::<()>();
+    let (held, begun) = (Mutex::new(held), AtomicUsize::new(0));
+    let recaller = parts(vec![entry("tea", None)], move |_| {
+        if begun.fetch_add(1, Ordering::Relaxed) < RECALLS_FAMILY_MAX {
+            let _ = held.lock().recv();
+        }
+        Ok(found([0]))
+    });
+    let of = |family| Asked { holder: Holder::Family(AgentId(Uuid::from_u128(family))), ..asked(1_000) };
+    let hanging: Vec<_> = (0..=RECALLS_FAMILY_MAX).map(|_| recaller.in_time(of(1))).collect();
+    for late in futures_util::future::join_all(hanging).await {
+        assert_eq!(late.status, RecallStatus::Late);
+    }
+    assert_eq!(contents(&recaller.in_time(of(2)).await), ["tea"]);
+    drop(release);
 }

@@ -97,11 +97,12 @@ agentsvc_components::limits! {
     /// External A2A agents that the agents of a user with a limited role, or of a family, which is an agent that a client created and
     /// all that descend from it, discover at once. More: they wait.
     pub const A2A_DISCOVERIES_FAMILY_MAX: usize = 2;
-    /// Tasks of external A2A agents that are kept, open and ended. More: the ones that ended first go.
+    /// Tasks of external A2A agents that are kept, open and ended. More: of the user or family that keeps most, the ones that ended
+    /// first go.
     pub const A2A_SENT_MAX: usize = 1_000;
-    /// Bytes of the texts of all tasks of external A2A agents. More: the ones that ended first go.
+    /// Bytes of the texts of all tasks of external A2A agents. More: likewise.
     pub const A2A_SENT_BYTES_MAX: usize = 32 << 20;
-    /// Tasks of external A2A agents that are open at once. More: 429.
+    /// Tasks of external A2A agents that are open at once; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const A2A_SENT_OPEN_MAX: usize = 256;
     /// Messages to one external A2A agent that wait to be sent or are under way. More: 429.
     pub const A2A_AGENT_SENT_OPEN_MAX: usize = 64;

@@ -54,7 +54,7 @@ pub(super) fn task_ended(world: &mut World, id: A2aTaskId) {
 
 /// Where there is no room, the notification is lost, which the metrics of jobs count.
 fn tell(world: &mut World, id: A2aTaskId, target: &str) {
-    let _ = job::add(world, PUSH, NewJob { subject: id.0, owner: None, input: Arc::from(target) });
+    let _ = job::add(world, PUSH, NewJob { subject: id.0, owner: None, holder: None, input: Arc::from(target) });
 }
 
 /// The task goes.

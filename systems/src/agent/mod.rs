@@ -61,6 +61,7 @@ pub(crate) use show::{is_shared, named, shared_agent_named};
 use bevy_ecs::prelude::{Entity, World};
 
 use crate::event::Publishing;
+use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, of};
@@ -173,6 +174,10 @@ fn install(world: &mut World) {
     owners::install(world);
     import::install(world);
     on(world, |world, gone: &UserGone| mode::stop_agents_of(world, gone.0));
+    inherits(world, |world, event, _, inherited| {
+        let agent = event.agent().and_then(|agent| crate::kernel::index::agent(world, agent).ok());
+        inherited.holder = agent.map(|agent| holder_of(world, agent)).or_else(|| acting_holder(world));
+    });
 }
 
 /// Says where manifests and families are not counted right.

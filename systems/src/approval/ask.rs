@@ -15,7 +15,7 @@ use agentsvc_components::{Actor, AgentId, ApprovalId, Refusal, RefusalKind, Turn
 use serde_json::{Value, json};
 
 use super::{ApprovalView, Approvals};
-use crate::agent::kin;
+use crate::agent::{holder_of, kin};
 use crate::audit::{Audit, append};
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -187,6 +187,7 @@ pub(super) fn begin(
     let deadline = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
     let id: ApprovalId = mint_beside(world, agent.0);
     let tool = action.to_string();
+    let holder = index::agent(world, agent).ok().map(|agent| holder_of(world, agent));
     let approval = Approval {
         agent,
         action,
@@ -200,6 +201,7 @@ pub(super) fn begin(
         call,
         answer_schema,
         is_strangers,
+        holder,
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);

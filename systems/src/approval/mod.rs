@@ -54,6 +54,7 @@ use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::index;
 use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::kept::Kept;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{Error, Kind, restore_components};
 use crate::kernel::restore::Records;
@@ -104,6 +105,8 @@ pub struct ApprovalPlaces {
     /// In the order in which they were decided; at most
     /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::kernel::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
+    /// The same, by whose share they take.
+    kept: Kept<ApprovalId>,
     deadlines: BTreeSet<(Timestamp, ApprovalId)>,
     /// Bytes of the texts of those that wait.
     pending_bytes: usize,
@@ -160,11 +163,13 @@ impl ApprovalPlaces {
         own.fold((0, 0), |(count, bytes), own| (count + own.known, bytes + own.bytes))
     }
 
-    /// The decided one to forget, when more are kept than may be; the newest stays whatever its size.
+    /// The decided one to forget, when more are kept than may be: the oldest of whoever keeps most. The newest stays whatever its size.
     fn decided_over(&self) -> Option<ApprovalId> {
-        let is_over = self.decided.len() > limit::APPROVALS_DECIDED_MAX
-            || (self.decided.len() > 1 && self.decided_bytes > limit::APPROVALS_DECIDED_BYTES_MAX);
-        self.decided.first().filter(|_| is_over).map(|(_, oldest)| *oldest)
+        if self.decided.len() > limit::APPROVALS_DECIDED_MAX {
+            return self.kept.by_count().next();
+        }
+        let newest = self.decided.last().filter(|_| self.decided_bytes > limit::APPROVALS_DECIDED_BYTES_MAX)?.1;
+        self.kept.by_bytes().find(|id| *id != newest)
     }
 
     /// Those that wait on behalf of `agent`.
@@ -190,6 +195,7 @@ impl Places<Approval> for ApprovalPlaces {
             self.pending_bytes += approval.bytes();
         } else {
             self.decided.insert((decided_at(approval), id));
+            self.kept.insert(approval.holder, decided_at(approval), id, approval.bytes());
             self.decided_bytes += approval.bytes();
         }
     }
@@ -215,6 +221,7 @@ impl Places<Approval> for ApprovalPlaces {
             self.pending_bytes -= approval.bytes();
         } else {
             self.decided.remove(&(decided_at(approval), id));
+            self.kept.remove(approval.holder, decided_at(approval), id, approval.bytes());
             self.decided_bytes -= approval.bytes();
         }
     }

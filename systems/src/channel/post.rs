@@ -18,9 +18,11 @@ use super::index::{Conversations, Instances, Sends};
 use super::metrics::count;
 use super::send::SEND;
 use super::{error_codes, limits};
+use crate::agent::holder_of;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::kernel::id_generator::mint;
+use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
@@ -123,7 +125,9 @@ pub(super) fn post(world: &mut World, to: ConversationId, out: Outgoing) -> Resu
     if !world.resource::<Sends>().has_room(&instance, input.len()) {
         return Err(no_room());
     }
-    let new = NewJob { subject: to.0, owner: None, input: Arc::from(input) };
+    let agent = out.agent.and_then(|agent| index::agent(world, agent).ok());
+    let holder = agent.map(|agent| holder_of(world, agent));
+    let new = NewJob { subject: to.0, owner: None, holder, input: Arc::from(input) };
     let job = job::add(world, SEND, new).map_err(|_| no_room())?;
     if keeps_messages(world, &instance) {
         let name = order.turn.map_or_else(|| job.to_string(), |(_, turn)| turn.to_string());

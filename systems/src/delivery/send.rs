@@ -18,10 +18,12 @@ use uuid::Uuid;
 use super::index::Receipts;
 use super::limits;
 use super::targets::{Source, known};
+use crate::agent::holder_of;
 use crate::channel::{self, DeliverToChat, KeyedSendEnded, SendTo};
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, state};
 use crate::kernel::id_generator::mint;
+use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 use crate::kernel::outbox::Emit;
 use crate::turn::FiredTurnEnded;
@@ -122,7 +124,8 @@ fn own(world: &mut World, out: &Outgoing<'_>, place: usize, target: &Target) -> 
     let input = Arc::from(serde_json::to_string(&order).unwrap_or_default());
     // Each target has a lane of its own, so that none waits for another; the low bits of an id are its slot.
     let subject = Uuid::from_u128(out.source.id.as_u128() ^ ((place as u128) << 12));
-    match job::add(world, NAME, NewJob { subject, owner: None, input }) {
+    let holder = out.agent.and_then(|agent| index::agent(world, agent).ok()).map(|agent| holder_of(world, agent));
+    match job::add(world, NAME, NewJob { subject, owner: None, holder, input }) {
         Ok(job) => (ReceiptId(job.0), Ok(())),
         Err(refusal) => (mint(world, Slot::ROOT), Err(refusal)),
     }

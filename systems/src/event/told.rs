@@ -4,6 +4,7 @@
 use bevy_ecs::prelude::{Entity, Resource, World};
 
 use agentsvc_components::event::{Event, EventEnvelope};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::taint::Taint;
 
 use crate::kernel::clock::Now;
@@ -95,6 +96,8 @@ pub(crate) struct Inherited {
     pub(crate) depth: u8,
     /// Untrusted content behind it.
     pub(crate) taint: Taint,
+    /// Whose share it takes.
+    pub(crate) holder: Option<Holder>,
 }
 
 /// Adds what a domain knows of an event to what it inherits. `turn` is the turn that it happened to, if that is given.
@@ -114,7 +117,8 @@ fn happened(world: &World, turn: Option<Entity>, event: Event) -> EventEnvelope 
     if let Some(known) = world.get_resource::<Inheritance>() {
         known.0.iter().for_each(|inherit| inherit(world, &event, turn, &mut inherited));
     }
-    EventEnvelope { event, at: world.resource::<Now>().0, depth: inherited.depth, taint: inherited.taint }
+    let Inherited { depth, taint, holder } = inherited;
+    EventEnvelope { event, at: world.resource::<Now>().0, depth, taint, holder }
 }
 
 /// Something that happened to this turn, for whoever has more to put into the outbox with it.

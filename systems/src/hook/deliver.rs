@@ -7,7 +7,9 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
 
 use super::limits;
+use crate::agent::holder_of;
 use crate::kernel::entities::state;
+use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 
 /// The name of the kind of jobs.
@@ -46,6 +48,7 @@ pub(super) fn answer(world: &mut World, id: HookCallId) {
         return;
     };
     let (owner, input) = (Some(*agent), serde_json::json!({ "target": target, "text": text }).to_string().into());
+    let holder = index::agent(world, *agent).ok().map(|agent| holder_of(world, agent));
     // Where there is no room, the answer does not go out, which the metrics of jobs count.
-    let _ = job::add(world, DELIVER, NewJob { subject: id.0, owner, input });
+    let _ = job::add(world, DELIVER, NewJob { subject: id.0, owner, holder, input });
 }

@@ -18,6 +18,7 @@ pub mod id_generator;
 pub mod index;
 pub mod inputs;
 pub mod job;
+pub(crate) mod kept;
 pub(crate) mod lane;
 pub mod metric;
 #[cfg(test)]

@@ -54,6 +54,15 @@ impl Shares {
         }
     }
 
+    /// Has a holder room for so many more, with so many bytes more, in a pool of so many with so many bytes? There always is for none,
+    /// and for texts that are not longer.
+    pub(crate) fn has_room(&self, pool: Used, holder: Option<Holder>, more: usize, bytes: usize) -> bool {
+        let Some(holder) = holder else { return true };
+        let used = self.of(holder);
+        (more == 0 || used.count.saturating_add(more) <= pool.count / POOL_SHARES)
+            && (bytes == 0 || used.bytes.saturating_add(bytes) <= pool.bytes / POOL_SHARES)
+    }
+
     /// Refuses `more` of them, with so many bytes more, where the holder has no room for that.
     pub(crate) fn admit(
         &self,

@@ -20,6 +20,7 @@ use super::list::MediaTaskView;
 use super::settle::{MAKE, MakeOrder, cut};
 use super::{audit_kinds, error_codes, keep, limits, request};
 use crate::agent::error_codes::AGENT_NOT_RUNNING;
+use crate::agent::{acting_holder, holder_of};
 use crate::audit::Audit;
 use crate::budget::{FixedCall, may_begin, reserve_fixed};
 use crate::kernel::clock::Now;
@@ -29,6 +30,7 @@ use crate::kernel::id_generator::{mint, mint_beside};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::job::{self, NewJob};
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::Used;
 use crate::taint;
 
 /// What the usage events of media name as their channel.
@@ -73,10 +75,16 @@ fn create(world: &mut World, it: CreateMedia) -> Result<MediaTaskView, Refusal> 
     let task = task_of(world, &it);
     may_begin(world, &call_of(&task))?;
     let tasks = world.resource::<MediaTasks>();
+    let pool = Used { count: limits::MEDIA_OPEN_MAX, bytes: 0 };
+    let of_holder = !tasks.shares.has_room(pool, task.holder, 1, 0);
     let is_full =
         tasks.open_count() >= limits::MEDIA_OPEN_MAX || tasks.open_of(it.agent) >= limits::MEDIA_AGENT_OPEN_MAX;
-    if is_full {
-        let text = "too many media tasks are open; try again later";
+    if is_full || of_holder {
+        let text = if of_holder {
+            "too many media tasks of this user or family of agents are open; try again later"
+        } else {
+            "too many media tasks are open; try again later"
+        };
         return Err(Refusal { retry_after_secs: Some(5), ..Refusal::of(error_codes::MEDIA_TASKS_FULL, text) });
     }
     let id: MediaTaskId = match it.agent {
@@ -85,7 +93,11 @@ fn create(world: &mut World, it: CreateMedia) -> Result<MediaTaskView, Refusal> 
     };
     let input = serde_json::to_string(&MakeOrder { task: id, request: it.request })
         .map_err(|error| Refusal::new(RefusalKind::BadRequest, error.to_string()))?;
-    job::add(world, MAKE, NewJob { subject: owner(it.agent).0, owner: it.agent, input: Arc::from(input) })?;
+    job::add(
+        world,
+        MAKE,
+        NewJob { subject: owner(it.agent).0, owner: it.agent, holder: task.holder, input: Arc::from(input) },
+    )?;
     let details = json!({ "task": id, "kind": task.kind.as_str(), "provider": task.provider, "model": task.model });
     let entity = world.spawn((id, task)).id();
     world.mark(entity);
@@ -102,6 +114,8 @@ fn running(world: &World, agent: AgentId) -> Result<(), Refusal> {
 
 fn task_of(world: &World, it: &CreateMedia) -> MediaTask {
     let turn = it.turn.and_then(|turn| index::turn(world, turn));
+    let of_agent = || it.agent.and_then(|agent| index::agent(world, agent).ok()).map(|agent| holder_of(world, agent));
+    let holder = acting_holder(world).or_else(of_agent);
     let session = turn.and_then(|turn| world.get::<Turn>(turn)).map(|turn| id_of::<SessionId>(world, turn.session));
     MediaTask {
         kind: it.request.kind(),
@@ -117,6 +131,7 @@ fn task_of(world: &World, it: &CreateMedia) -> MediaTask {
         strangers: turn.map(|turn| taint::of(world, turn).of_strangers()).unwrap_or_default(),
         began_in: turn.and_then(|turn| taint::began_in(world, turn)),
         created_at: world.resource::<Now>().0,
+        holder,
         ..MediaTask::default()
     }
 }

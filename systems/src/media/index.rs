@@ -11,6 +11,8 @@ use super::{limits, settle};
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed};
 use crate::kernel::index;
+use crate::kernel::kept::Kept;
+use crate::kernel::share::Shares;
 
 /// Every media task.
 pub(super) type MediaTasks = Entities<MediaTask>;
@@ -27,6 +29,10 @@ pub struct MediaPlaces {
     open: BTreeMap<AgentId, usize>,
     /// The ended ones, the oldest end first.
     ended: BTreeSet<(Timestamp, MediaTaskId)>,
+    /// How many open ones each holder has.
+    pub(super) shares: Shares,
+    /// The ended ones, by whose share they take.
+    pub(super) kept: Kept<MediaTaskId>,
 }
 
 impl MediaPlaces {
@@ -69,9 +75,13 @@ impl Places<MediaTask> for MediaPlaces {
         }
         self.of.extend(task.agent.map(|agent| (agent, id)));
         match task.ended_at {
-            None => *self.open.entry(owner(task.agent)).or_default() += 1,
+            None => {
+                *self.open.entry(owner(task.agent)).or_default() += 1;
+                self.shares.add(task.holder, 1, 0);
+            }
             Some(at) => {
                 self.ended.insert((at, id));
+                self.kept.insert(task.holder, at, id, task.bytes());
             }
         }
     }
@@ -87,9 +97,11 @@ impl Places<MediaTask> for MediaPlaces {
                     *count -= 1;
                 }
                 self.open.retain(|_, count| *count > 0);
+                self.shares.remove(task.holder, 1, 0);
             }
             Some(at) => {
                 self.ended.remove(&(at, id));
+                self.kept.remove(task.holder, at, id, task.bytes());
             }
         }
     }

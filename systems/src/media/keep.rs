@@ -21,12 +21,19 @@ use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 use crate::kernel::{index, job};
 
-/// Lets the tasks that ended first go while there are more, or more bytes of them, than may be.
+/// Lets tasks go that have ended while there are more, or more bytes of them, than may be: of the holder that keeps most, the ones
+/// that ended first.
 pub(super) fn trim(world: &mut World) {
     loop {
         let tasks = world.resource::<MediaTasks>();
-        let is_over = tasks.used.count > limits::MEDIA_TASKS_MAX || tasks.used.bytes > limits::MEDIA_TASKS_BYTES_MAX;
-        let Some((_, id)) = tasks.ended().next().filter(|_| is_over) else { return };
+        let next = if tasks.used.count > limits::MEDIA_TASKS_MAX {
+            tasks.kept.by_count().next()
+        } else if tasks.used.bytes > limits::MEDIA_TASKS_BYTES_MAX {
+            tasks.kept.by_bytes().next()
+        } else {
+            return;
+        };
+        let Some(id) = next else { return };
         forget(world, id);
     }
 }

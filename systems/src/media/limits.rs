@@ -30,11 +30,12 @@ agentsvc_components::limits! {
     pub const MEDIA_ERROR_BYTES_MAX: usize = 512;
     /// Bytes of an id that a provider gives a task. Longer: the task fails.
     pub const MEDIA_REMOTE_BYTES_MAX: usize = 256;
-    /// Media tasks that are open. More: 429.
+    /// Media tasks that are open; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const MEDIA_OPEN_MAX: usize = 256;
     /// Open media tasks of one agent, or of clients of the API. More: 429.
     pub const MEDIA_AGENT_OPEN_MAX: usize = 64;
-    /// Media tasks that are kept, open and ended. More: the ones that ended first go. Their files stay.
+    /// Media tasks that are kept, open and ended. More: of the user or family that keeps most, the ones that
+    /// ended first go. Their files stay.
     pub const MEDIA_TASKS_MAX: usize = 2_000;
     /// Bytes of the texts of all media tasks. More: as above.
     pub const MEDIA_TASKS_BYTES_MAX: usize = 16 << 20;

@@ -35,6 +35,8 @@ mod metrics;
 mod request;
 mod settle;
 #[cfg(test)]
+mod share_tests;
+#[cfg(test)]
 mod tests;
 
 use agentsvc_components::media::{MediaTask, MediaTaskId};

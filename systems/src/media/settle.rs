@@ -194,7 +194,7 @@ fn made(world: &mut World, _: JobId, job: &Job, event: JobEvent) {
 /// reserved, the provider was not asked, and is asked now.
 fn lost(world: &mut World, id: MediaTaskId, job: &Job) {
     let Some(task) = state::<MediaTask>(world, id) else { return };
-    let (agent, was_asked) = (task.agent, task.grant.is_some());
+    let (agent, holder, was_asked) = (task.agent, task.holder, task.grant.is_some());
     if was_asked || task.restarts >= limits::MEDIA_RESTARTS_MAX {
         drop_recording(world, job);
         let why = if was_asked {
@@ -205,7 +205,7 @@ fn lost(world: &mut World, id: MediaTaskId, job: &Job) {
         return lose(world, id, why.to_owned());
     }
     update(world, id, |task| task.restarts += 1);
-    let again = NewJob { subject: owner(agent).0, owner: agent, input: Arc::clone(&job.input) };
+    let again = NewJob { subject: owner(agent).0, owner: agent, holder, input: Arc::clone(&job.input) };
     if let Err(refusal) = job::add(world, MAKE, again) {
         fail(world, id, failure(MediaFault::Unknown, refusal.message));
     }
@@ -281,7 +281,7 @@ fn update(world: &mut World, id: MediaTaskId, with: impl FnOnce(&mut MediaTask))
 /// The provider has the result, or works on it.
 fn go_on(world: &mut World, id: MediaTaskId, mut report: MediaReport) {
     let Some(task) = state::<MediaTask>(world, id) else { return };
-    let agent = task.agent;
+    let (agent, holder) = (task.agent, task.holder);
     let next = if let Some(from) = report.from.take() {
         Some((FETCH, MediaState::Processing, serde_json::to_string(&FetchOrder { task: id, from })))
     } else if report.files.is_empty() && report.remote.is_some() {
@@ -305,7 +305,7 @@ fn go_on(world: &mut World, id: MediaTaskId, mut report: MediaReport) {
         Ok(input) => Arc::from(input),
         Err(error) => return fail(world, id, failure(MediaFault::Protocol, error.to_string())),
     };
-    if let Err(refusal) = job::add(world, kind, NewJob { subject: owner(agent).0, owner: agent, input }) {
+    if let Err(refusal) = job::add(world, kind, NewJob { subject: owner(agent).0, owner: agent, holder, input }) {
         fail(world, id, failure(MediaFault::Protocol, refusal.message));
     }
 }

@@ -72,7 +72,8 @@ fn notify(world: &mut World, it: NotifyDevices) -> Result<Option<(JobId, usize)>
     }
     let input = serde_json::to_string(&Notification { title, message }).unwrap_or_default();
     // One line for all: they come in their order.
-    let id = job::add(world, NAME, NewJob { subject: Uuid::nil(), owner: None, input: Arc::from(input) })?;
+    let id =
+        job::add(world, NAME, NewJob { subject: Uuid::nil(), owner: None, holder: None, input: Arc::from(input) })?;
     world.audit(audit_kinds::DEVICES_NOTIFIED, None, json!({ "notification": id }));
     Ok(Some((id, devices)))
 }

@@ -45,7 +45,8 @@ agentsvc_components::limits! {
     /// Turns of one agent that wait to be memorised. More: those turns make no entries, which
     /// `agentsvc_jobs_refused_total` counts.
     pub const AGENT_MEMORIZE_OPEN_MAX: usize = 64;
-    /// Turns that wait to be memorised by rules, and by a model. More: as for one agent.
+    /// Turns that wait to be memorised by rules, and by a model; those of a user or family may be one in `POOL_SHARES` of them. More:
+    /// as for one agent.
     pub const MEMORIZE_OPEN_MAX: usize = 20_000;
     /// Turns that are memorised at once by rules, and by a model. More: they wait.
     pub const MEMORIZE_OUT_MAX: usize = 8;
@@ -79,6 +80,8 @@ agentsvc_components::limits! {
     pub const RECALL_WAIT_MS: u64 = 750;
     /// Searches of memory entries for turns at once. More: they wait, as long as a turn waits for its search.
     pub const RECALLS_MAX: usize = 16;
+    /// The same for turns of the agents of a user with a limited role, or of a family. More: likewise.
+    pub const RECALLS_FAMILY_MAX: usize = RECALLS_MAX / 4;
     /// Bytes of the content of a memory entry that the trace of a turn keeps. Longer: cut.
     pub const RECALLED_EXCERPT_BYTES: usize = 256;
     /// Results of one search of memory entries. More: 400.

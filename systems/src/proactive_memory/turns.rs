@@ -26,6 +26,7 @@ use agentsvc_components::{AgentId, LogId, Refusal, RefusalKind, SessionId, TurnI
 use super::extract::may_state_facts;
 use super::write::{EntriesWritten, WriteEntries, write};
 use super::{audit_kinds, limits};
+use crate::agent::holder_of;
 use crate::audit::Audit;
 use crate::config::Settings;
 use crate::config::memory::MemorySettings;
@@ -138,7 +139,8 @@ pub(crate) fn answered(world: &mut World, entity: Entity) {
     // A refusal is counted by the kind of jobs; the turn itself has ended well.
     if let Ok(input) = serde_json::to_string(&input) {
         let kind = if settings.extraction_model.is_some() { MEMORIZE_BY_MODEL } else { MEMORIZE };
-        let _full = job::add(world, kind, NewJob { subject: agent.0, owner: Some(agent), input: input.into() });
+        let holder = Some(holder_of(world, owner));
+        let _full = job::add(world, kind, NewJob { subject: agent.0, owner: Some(agent), holder, input: input.into() });
     }
 }
 

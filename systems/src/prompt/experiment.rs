@@ -22,7 +22,7 @@ use super::index::{AGENT_EXPERIMENTS, EXPERIMENTS, Experiments, Versions, check_
 use super::list::PromptExperimentView;
 use super::version::{activate, check_text, checked_name};
 use super::{audit_kinds, error_codes, impression, limits, significance};
-use crate::agent::reached;
+use crate::agent::{acting_holder, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -88,10 +88,12 @@ fn create(world: &mut World, command: CreatePromptExperiment) -> Result<PromptEx
         started_at: None,
         ended_at: None,
         winner: None,
+        holder: acting_holder(world),
     };
     let all = world.resource::<Experiments>();
     AGENT_EXPERIMENTS.admit(Used { count: all.of(command.agent, None).count(), bytes: 0 }, 1, 0)?;
     EXPERIMENTS.admit(all.used, 1, experiment.bytes())?;
+    all.shares.admit(&EXPERIMENTS, experiment.holder, 1, experiment.bytes())?;
     let id: PromptExperimentId = mint_for(world, owner);
     for variant in &mut experiment.variants {
         variant.id = mint_for(world, owner);

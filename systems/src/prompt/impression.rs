@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::index::{Experiments, Impressions};
 use super::list::PromptExperimentView;
 use super::{error_codes, limits};
+use crate::agent::holder_of;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, state};
@@ -37,6 +38,7 @@ pub(crate) fn turn_ended(world: &mut World, entity: Entity, end: TurnEnd, has_te
         && !(criteria.require_no_tool_errors && journal.steps.iter().any(is_failed));
     let began = journal.steps.iter().map(|step| step.started_at).min().unwrap_or(turn.called_at);
     let (cost, latency_ms, won) = (turn.usage.cost, now.ms_since(began), criteria.is_win(met, None));
+    let holder = Some(holder_of(world, turn.agent));
     let (turn, session) = (PromptImpressionId(id_of::<TurnId>(world, entity).0), id_of(world, turn.session));
     change_totals(world, at, variant, |totals| {
         totals.impressions += 1;
@@ -46,7 +48,7 @@ pub(crate) fn turn_ended(world: &mut World, entity: Entity, end: TurnEnd, has_te
         totals.cost = totals.cost.plus(cost);
         totals.latency_ms = totals.latency_ms.saturating_add(latency_ms);
     });
-    let impression = PromptImpression { experiment: id, variant, session, at: now, met, won, feedback: None };
+    let impression = PromptImpression { experiment: id, variant, session, at: now, met, won, feedback: None, holder };
     let entity = world.spawn((turn, impression)).id();
     world.mark(entity);
     trim(world, id);
@@ -66,7 +68,7 @@ fn trim(world: &mut World, experiment: PromptExperimentId) {
     let kept = world.resource::<Impressions>();
     let of_this = kept.beyond(experiment, limits::EXPERIMENT_IMPRESSIONS_KEPT_MAX);
     let is_over = kept.len() - usize::from(of_this.is_some()) > limits::PROMPT_IMPRESSIONS_KEPT_MAX;
-    let of_all = if is_over { kept.after(None).next().map(|(id, _)| id) } else { None };
+    let of_all = if is_over { kept.first_of_most() } else { None };
     for id in of_this.into_iter().chain(of_all) {
         remove(world, id);
     }

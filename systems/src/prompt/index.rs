@@ -16,7 +16,9 @@ use crate::config::Settings;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::index;
+use crate::kernel::kept::Kept;
 use crate::kernel::quota::Quota;
+use crate::kernel::share::Shares;
 
 /// Every version.
 pub(super) type Versions = Entities<PromptVersion>;
@@ -80,7 +82,11 @@ pub(super) fn check_enabled(world: &World) -> Result<(), Refusal> {
 
 /// Versions by agent.
 #[derive(Debug, Default, PartialEq)]
-pub struct VersionPlaces(BTreeSet<(AgentId, PromptVersionId)>);
+pub struct VersionPlaces {
+    of: BTreeSet<(AgentId, PromptVersionId)>,
+    /// What each holder takes.
+    pub(super) shares: Shares,
+}
 
 impl VersionPlaces {
     /// Those of an agent in the order of their numbers, from after `after` on.
@@ -91,17 +97,19 @@ impl VersionPlaces {
     ) -> impl DoubleEndedIterator<Item = PromptVersionId> + '_ {
         use std::ops::Bound::{Excluded, Included};
         let first = after.map_or(Included((agent, PromptVersionId(Uuid::nil()))), |after| Excluded((agent, after)));
-        self.0.range((first, Included((agent, PromptVersionId(Uuid::max()))))).map(|(_, id)| *id)
+        self.of.range((first, Included((agent, PromptVersionId(Uuid::max()))))).map(|(_, id)| *id)
     }
 }
 
 impl Places<PromptVersion> for VersionPlaces {
     fn insert(&mut self, id: PromptVersionId, version: &PromptVersion) {
-        self.0.insert((version.agent, id));
+        self.of.insert((version.agent, id));
+        self.shares.add(version.holder, 1, version.bytes());
     }
 
     fn remove(&mut self, id: PromptVersionId, version: &PromptVersion) {
-        self.0.remove(&(version.agent, id));
+        self.of.remove(&(version.agent, id));
+        self.shares.remove(version.holder, 1, version.bytes());
     }
 }
 
@@ -110,6 +118,8 @@ impl Places<PromptVersion> for VersionPlaces {
 pub struct ExperimentPlaces {
     of: BTreeSet<(AgentId, PromptExperimentId)>,
     running: BTreeMap<AgentId, PromptExperimentId>,
+    /// What each holder takes.
+    pub(super) shares: Shares,
 }
 
 impl ExperimentPlaces {
@@ -138,6 +148,7 @@ impl ExperimentPlaces {
 impl Places<PromptExperiment> for ExperimentPlaces {
     fn insert(&mut self, id: PromptExperimentId, experiment: &PromptExperiment) {
         self.of.insert((experiment.agent, id));
+        self.shares.add(experiment.holder, 1, experiment.bytes());
         if experiment.status == ExperimentStatus::Running {
             self.running.insert(experiment.agent, id);
         }
@@ -145,6 +156,7 @@ impl Places<PromptExperiment> for ExperimentPlaces {
 
     fn remove(&mut self, id: PromptExperimentId, experiment: &PromptExperiment) {
         self.of.remove(&(experiment.agent, id));
+        self.shares.remove(experiment.holder, 1, experiment.bytes());
         if self.running.get(&experiment.agent) == Some(&id) {
             self.running.remove(&experiment.agent);
         }
@@ -156,6 +168,8 @@ impl Places<PromptExperiment> for ExperimentPlaces {
 pub struct ImpressionPlaces {
     of: BTreeMap<PromptExperimentId, BTreeSet<PromptImpressionId>>,
     in_session: BTreeSet<(SessionId, PromptImpressionId)>,
+    /// By whose share they take.
+    kept: Kept<PromptImpressionId>,
 }
 
 impl ImpressionPlaces {
@@ -169,6 +183,11 @@ impl ImpressionPlaces {
         self.of.get(&experiment).filter(|all| all.len() > most)?.first().copied()
     }
 
+    /// The one that goes where there are too many of all: of the holder that has most, the one that ended first.
+    pub(super) fn first_of_most(&self) -> Option<PromptImpressionId> {
+        self.kept.by_count().next()
+    }
+
     /// Those of a session, the newest turn first.
     pub(super) fn in_session(&self, session: SessionId) -> impl Iterator<Item = PromptImpressionId> + '_ {
         let all = (session, PromptImpressionId(Uuid::nil()))..=(session, PromptImpressionId(Uuid::max()));
@@ -180,6 +199,7 @@ impl Places<PromptImpression> for ImpressionPlaces {
     fn insert(&mut self, id: PromptImpressionId, impression: &PromptImpression) {
         self.of.entry(impression.experiment).or_default().insert(id);
         self.in_session.insert((impression.session, id));
+        self.kept.insert(impression.holder, impression.at, id, 0);
     }
 
     fn remove(&mut self, id: PromptImpressionId, impression: &PromptImpression) {
@@ -190,6 +210,7 @@ impl Places<PromptImpression> for ImpressionPlaces {
             }
         }
         self.in_session.remove(&(impression.session, id));
+        self.kept.remove(impression.holder, impression.at, id, 0);
     }
 }
 

@@ -2,9 +2,9 @@
 
 agentsvc_components::limits! {
     pub const ALL;
-    /// Prompt versions of all agents. More: 429.
+    /// Prompt versions of all agents; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const PROMPT_VERSIONS_MAX: usize = 100_000;
-    /// Bytes of the texts of all prompt versions. More: 429.
+    /// Bytes of the texts of all prompt versions, likewise. More: 429.
     pub const PROMPT_VERSIONS_BYTES_MAX: usize = 64 << 20;
     /// Prompt versions of one agent. More: 429.
     pub const AGENT_PROMPT_VERSIONS_MAX: usize = 100;
@@ -18,9 +18,9 @@ agentsvc_components::limits! {
     pub const PROMPT_WORDS_MAX: usize = 100;
     /// Bytes of the name of a tool, a variable, a variant or an experiment. Longer: 400.
     pub const PROMPT_NAME_BYTES_MAX: usize = 128;
-    /// Prompt experiments of all agents. More: 429.
+    /// Prompt experiments of all agents; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const PROMPT_EXPERIMENTS_MAX: usize = 10_000;
-    /// Bytes of the texts of all prompt experiments. More: 429.
+    /// Bytes of the texts of all prompt experiments, likewise. More: 429.
     pub const PROMPT_EXPERIMENTS_BYTES_MAX: usize = 16 << 20;
     /// Prompt experiments of one agent. More: 429.
     pub const AGENT_PROMPT_EXPERIMENTS_MAX: usize = 20;
@@ -28,6 +28,6 @@ agentsvc_components::limits! {
     pub const PROMPT_VARIANTS_MAX: usize = 10;
     /// Turns of one prompt experiment that take feedback; the oldest go.
     pub const EXPERIMENT_IMPRESSIONS_KEPT_MAX: usize = 1_000;
-    /// Turns of all prompt experiments that take feedback; the oldest go.
+    /// Turns of all prompt experiments that take feedback; the oldest of the user or family that has most go.
     pub const PROMPT_IMPRESSIONS_KEPT_MAX: usize = 100_000;
 }

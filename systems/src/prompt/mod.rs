@@ -35,6 +35,8 @@ pub mod limits;
 mod list;
 mod merge;
 mod metrics;
+#[cfg(test)]
+mod share_tests;
 pub mod significance;
 mod tokens;
 mod unit;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::index::{AGENT_VERSIONS, Experiments, VERSIONS, Versions, check_enabled};
 use super::list::{PromptVersionView, own_prompt};
 use super::{audit_kinds, error_codes, limits};
-use crate::agent::{reached, set_system_prompt};
+use crate::agent::{acting_holder, reached, set_system_prompt};
 use crate::audit::Audit;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -64,11 +64,13 @@ fn save(world: &mut World, command: SavePromptVersion) -> Result<PromptVersionVi
         created_at: world.resource::<Now>().0,
         created_by: world.resource::<Acting>().0.to_string().into(),
         is_active: false,
+        holder: acting_holder(world),
     };
     let mut used = Used::default();
     all.of(command.agent, None).filter_map(|id| state::<PromptVersion>(world, id)).for_each(|it| used.add(it.bytes()));
     AGENT_VERSIONS.admit(used, 1, version.bytes())?;
     VERSIONS.admit(all.used, 1, version.bytes())?;
+    all.shares.admit(&VERSIONS, version.holder, 1, version.bytes())?;
     let id: PromptVersionId = mint_for(world, owner);
     note(world, audit_kinds::PROMPT_VERSION_SAVED, id, &version);
     let entity = world.spawn((id, version)).id();

@@ -22,11 +22,11 @@ use crate::session::CreateSession;
 use crate::testing::TestWorld;
 use crate::turn::{NewMessage, SendMessage, TurnReply};
 
-fn enabled() -> TestWorld {
+pub(super) fn enabled() -> TestWorld {
     TestWorld::with(Settings { prompt_intelligence: true, ..Settings::default() })
 }
 
-fn version(agent: AgentId, text: &str) -> SavePromptVersion {
+pub(super) fn version(agent: AgentId, text: &str) -> SavePromptVersion {
     let system_prompt = Some(text.to_owned());
     SavePromptVersion { agent, system_prompt, description: String::new(), tools: Vec::new(), variables: Vec::new() }
 }
@@ -35,7 +35,7 @@ fn save(world: &mut TestWorld, agent: AgentId, text: &str) -> PromptVersionId {
     world.ask(version(agent, text)).unwrap().id
 }
 
-fn experiment(agent: AgentId, versions: &[PromptVersionId]) -> CreatePromptExperiment {
+pub(super) fn experiment(agent: AgentId, versions: &[PromptVersionId]) -> CreatePromptExperiment {
     let variant = |version: &PromptVersionId| NewVariant { version: Some(*version), ..NewVariant::default() };
     CreatePromptExperiment {
         agent,
@@ -371,6 +371,7 @@ fn variants(shares: &[u8]) -> PromptExperiment {
         started_at: None,
         ended_at: None,
         winner: None,
+        holder: None,
     }
 }
 

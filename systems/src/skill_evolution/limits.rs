@@ -24,6 +24,10 @@ agentsvc_components::limits! {
     pub const SKILL_PENDING_MAX: usize = 100;
     /// Changes of skills by one agent that wait for a decision. More: the call of the tool is refused.
     pub const SKILL_PENDING_OF_AGENT_MAX: usize = 20;
+    /// Changes of skills by the agents of one family that wait for a decision. More: the call of the tool is refused.
+    pub const SKILL_PENDING_OF_FAMILY_MAX: usize = SKILL_PENDING_MAX / 4;
     /// Bytes of all changes of skills that wait for a decision. More: the call of the tool is refused.
     pub const SKILL_PENDING_BYTES_MAX: u64 = 16 << 20;
+    /// Bytes of those by the agents of one family. More: likewise.
+    pub const SKILL_PENDING_OF_FAMILY_BYTES_MAX: u64 = SKILL_PENDING_BYTES_MAX / 4;
 }

@@ -18,6 +18,7 @@ use crate::agent::{acting_limit, check_reach, is_limited, reaches_of};
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::kept::Kept;
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Error;
@@ -59,7 +60,7 @@ pub struct TaskPlaces {
     /// Those that ended, the oldest end first.
     ended: BTreeSet<(Timestamp, TaskId)>,
     /// The same, by whose share they take.
-    ended_of: BTreeSet<(Holder, Timestamp, TaskId)>,
+    ended_of: Kept<TaskId>,
     /// What each holder takes of the queue: the open tasks, and their bytes.
     pub(super) shares: Shares,
     /// The bytes of all tasks of each holder, those that ended included.
@@ -142,10 +143,9 @@ impl TaskPlaces {
         self.claims_of.range((agent, FIRST)..).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)
     }
 
-    /// The ended task to forget, when more than [`limit::TASKS_ENDED_MAX`] are kept.
+    /// The ended task to forget, when more than [`limit::TASKS_ENDED_MAX`] are kept: the oldest of whoever keeps most.
     pub(super) fn ended_over(&self) -> Option<TaskId> {
-        let oldest = self.ended.first().filter(|_| self.ended.len() > limit::TASKS_ENDED_MAX)?;
-        Some(oldest.1)
+        self.ended_of.by_count().next().filter(|_| self.ended.len() > limit::TASKS_ENDED_MAX)
     }
 
     /// The ended task to forget because all tasks of whoever's it is take more bytes than their share; others' stay.
@@ -153,8 +153,7 @@ impl TaskPlaces {
         if !self.kept.is_over(&QUOTA, holder) {
             return None;
         }
-        let oldest = self.ended_of.range((holder, Timestamp(i64::MIN), FIRST)..).next()?;
-        (oldest.0 == holder).then_some(oldest.2)
+        self.ended_of.oldest_of(holder)
     }
 
     fn place(&mut self, id: TaskId, task: &Task, is_in: bool) {
@@ -172,8 +171,9 @@ impl TaskPlaces {
             TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
                 let at = task.ended_at.unwrap_or_default();
                 put(&mut self.ended, is_in, (at, id));
-                if let Some(holder) = task.holder {
-                    put(&mut self.ended_of, is_in, (holder, at, id));
+                match is_in {
+                    true => self.ended_of.insert(task.holder, at, id, task.bytes()),
+                    false => self.ended_of.remove(task.holder, at, id, task.bytes()),
                 }
             }
         }

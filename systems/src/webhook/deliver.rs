@@ -97,7 +97,7 @@ fn send(
     let name = agent.and_then(|agent| index::agent(world, agent).ok()).and_then(|at| world.get::<Agent>(at));
     let body: Arc<str> = words::body(word, at, data(), name.map(|agent| &*agent.name)).into();
     for id in wanting {
-        let new = NewJob { subject: id.0, owner: None, input: Arc::clone(&body) };
+        let new = NewJob { subject: id.0, owner: None, holder: None, input: Arc::clone(&body) };
         match job::add(world, NAME, new) {
             Ok(job) => {
                 let (event_type, state) = (word.into(), DeliveryState::Pending);

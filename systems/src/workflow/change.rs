@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
 use super::reach::pinned;
-use super::show::{WorkflowView, admit};
+use super::show::{Definitions, QUOTA, WorkflowView};
 use super::{Workflows, end};
+use crate::agent::acting_holder;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Place, command};
@@ -40,8 +41,11 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
         steps: pinned(world, definition::steps(new.steps)?)?,
         created_at: now,
         updated_at: now,
+        holder: acting_holder(world),
     };
-    admit(world, 1, workflow.bytes())?;
+    let definitions = world.resource::<Definitions>();
+    QUOTA.admit(definitions.used, 1, workflow.bytes())?;
+    definitions.shares.admit(&QUOTA, workflow.holder, 1, workflow.bytes())?;
     let id: WorkflowId = mint(world, Slot::ROOT);
     world.audit(audit_kinds::WORKFLOW_CREATED, None, json!({ "workflow": id, "name": workflow.name }));
     let entity = world.spawn((id, workflow)).id();
@@ -82,14 +86,17 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     let now = world.resource::<Now>().0;
     let Some(old) = world.get::<Workflow>(entity).cloned() else { return Err(Refusal::not_found("workflow", id)) };
     let was = old.bytes();
-    let new = Workflow {
+    let mut new = Workflow {
         name: name.unwrap_or(old.name),
         description: description.unwrap_or(old.description),
         steps: steps.unwrap_or(old.steps),
         created_at: old.created_at,
         updated_at: now,
+        holder: old.holder,
     };
-    admit(world, 0, new.bytes().saturating_sub(was))?;
+    let (longer, definitions) = (new.bytes().saturating_sub(was), world.resource::<Definitions>());
+    QUOTA.admit(definitions.used, 0, longer)?;
+    new.holder = definitions.shares.grown(&QUOTA, (old.holder, acting_holder(world)), (was, longer))?;
     world.audit(audit_kinds::WORKFLOW_UPDATED, None, json!({ "workflow": id, "name": new.name }));
     change(world, entity, |workflow: &mut Workflow| *workflow = new);
     WorkflowView::seen(world, id)

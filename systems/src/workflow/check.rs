@@ -45,14 +45,14 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("ended runs", &workflows.ended, &scan.ended);
     faults.same("ended runs by workflow", &workflows.ended_of, &scan.ended_of);
     faults.same("steps that are due", &workflows.due, &scan.due);
-    faults.same("open runs by agents", &workflows.open_of, &scan.open_of);
+    faults.same("ended runs by holders", &workflows.kept, &scan.kept);
     faults.same("bytes of ended runs", &workflows.kept_bytes, &scan.kept_bytes);
     let open =
         runs.iter(world).filter(|(.., run)| run.state.is_open()).map(|(.., run)| flow::bytes(run)).sum::<usize>();
     faults.that(workflows.open_bytes >= open, || {
         format!("open runs take {open} bytes, {} counted", workflows.open_bytes)
     });
-    faults.that(workflows.open_bytes <= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX + limit::WORKFLOW_OUTPUT_BYTES_MAX, || {
+    faults.that(workflows.open_bytes <= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX, || {
         format!("open runs take {} bytes", workflows.open_bytes)
     });
 }

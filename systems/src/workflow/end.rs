@@ -152,26 +152,23 @@ fn tell(world: &mut World, id: RunId, run: &WorkflowRun) {
     }
 }
 
-/// Lets the oldest ended runs go until no more are kept than may be.
+/// Lets the oldest ended runs go until no more are kept than may be: of the workflow, and then of the holder that keeps most.
 fn trim(world: &mut World, workflow: WorkflowId) {
     let workflows = world.resource::<Workflows>();
     let from = (workflow, agentsvc_components::Timestamp(i64::MIN), RunId(uuid::Uuid::nil()));
     let of_workflow: Vec<RunId> =
         workflows.ended_of.range(from..).take_while(|(of, ..)| *of == workflow).map(|(.., run)| *run).collect();
     let over = of_workflow.len().saturating_sub(limit::WORKFLOW_RUNS_KEPT_MAX);
-    let mut old: Vec<RunId> = of_workflow.into_iter().filter(|run| !is_awaited(world, *run)).take(over).collect();
-    let mut bytes = workflows.kept_bytes.saturating_sub(limit::WORKFLOW_RUNS_KEPT_BYTES_MAX);
-    let newest = workflows.ended.last().map(|(_, run)| *run);
-    for (_, run) in &workflows.ended {
-        if bytes == 0 || newest == Some(*run) {
-            break;
-        }
-        if !old.contains(run) && !is_awaited(world, *run) {
-            bytes = bytes.saturating_sub(workflows.runs.get(run).map_or(0, |known| known.bytes));
-            old.push(*run);
-        }
-    }
+    let old: Vec<RunId> = of_workflow.into_iter().filter(|run| !is_awaited(world, *run)).take(over).collect();
     for run in old {
+        forget(world, run);
+    }
+    while world.resource::<Workflows>().kept_bytes > limit::WORKFLOW_RUNS_KEPT_BYTES_MAX {
+        let workflows = world.resource::<Workflows>();
+        let newest = workflows.ended.last().map(|(_, run)| *run);
+        let may_go = |run: &RunId| newest != Some(*run) && !is_awaited(world, *run);
+        let found = workflows.kept.by_bytes().find(may_go);
+        let Some(run) = found else { return };
         forget(world, run);
     }
 }

@@ -64,13 +64,18 @@ use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::kept::Kept;
 use crate::kernel::outbox::Exclusive;
+use crate::kernel::quota::Used;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{Kind, restore_components};
+use crate::kernel::share::Shares;
 use crate::kernel::stage::Stage;
 use crate::taint;
 use crate::turn::{FiredTurnEnded, TurnClosed};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::Origin;
 use agentsvc_components::workflow::record::RunRecord;
 
@@ -130,8 +135,10 @@ pub(crate) struct Workflows {
     /// Steps that came back without their turn; looked at once all ends of turns are told.
     orphans: Vec<(RunId, u16, TurnId)>,
     open_bytes: usize,
-    /// How many are under way, by the first agent that their steps name by its id. No entry is 0.
-    open_of: BTreeMap<AgentId, usize>,
+    /// What each holder takes of the runs under way.
+    shares: Shares,
+    /// Ended runs, by whose share they take.
+    kept: Kept<RunId>,
     kept_bytes: usize,
 }
 
@@ -139,6 +146,7 @@ pub(crate) struct Workflows {
 #[derive(Clone, Copy)]
 struct Known {
     entity: Entity,
+    holder: Option<Holder>,
     /// Bytes that it takes, as they are counted in `open_bytes` or `kept_bytes`.
     bytes: usize,
 }
@@ -178,7 +186,7 @@ impl Workflows {
     /// Takes a run in.
     fn insert_run(&mut self, id: RunId, entity: Entity, run: &WorkflowRun) {
         let bytes = flow::bytes(run);
-        self.runs.insert(id, Known { entity, bytes });
+        self.runs.insert(id, Known { entity, holder: run.holder, bytes });
         self.runs_of.insert((run.workflow, id));
         if let Some(caller) = run.caller {
             self.callers.insert(caller, id);
@@ -187,13 +195,12 @@ impl Workflows {
             Some(at) => {
                 self.ended.insert((at, id));
                 self.ended_of.insert((run.workflow, at, id));
+                self.kept.insert(run.holder, at, id, bytes);
                 self.kept_bytes += bytes;
             }
             None => {
                 self.open_bytes += bytes;
-                if let Some(agent) = show::first_agent(&run.steps) {
-                    *self.open_of.entry(agent).or_default() += 1;
-                }
+                self.shares.add(run.holder, 1, bytes);
             }
         }
     }
@@ -209,17 +216,11 @@ impl Workflows {
         if let Some(at) = run.ended_at {
             self.ended.remove(&(at, id));
             self.ended_of.remove(&(run.workflow, at, id));
+            self.kept.remove(run.holder, at, id, bytes);
             self.kept_bytes -= bytes;
         } else {
             self.open_bytes -= bytes;
-            if let Some(agent) = show::first_agent(&run.steps)
-                && let Some(open) = self.open_of.get_mut(&agent)
-            {
-                *open -= 1;
-                if *open == 0 {
-                    self.open_of.remove(&agent);
-                }
-            }
+            self.shares.remove(run.holder, 1, bytes);
         }
         for (step, due) in (0..).zip(run.progress.iter().map(|step| step.due)) {
             if let Some(due) = due {
@@ -233,7 +234,21 @@ impl Workflows {
         if let Some(known) = self.runs.get_mut(&id) {
             known.bytes += by;
             self.open_bytes += by;
+            self.shares.add(known.holder, 0, by);
         }
+    }
+
+    /// Is there room for so many runs more under way, with so many bytes more: among all, and in the share of the holder?
+    fn has_room(&self, holder: Option<Holder>, more: usize, bytes: usize) -> bool {
+        let most = Used { count: limit::WORKFLOW_RUNS_OPEN_MAX, bytes: limit::WORKFLOW_RUNS_OPEN_BYTES_MAX };
+        self.open() + more <= most.count
+            && self.open_bytes + bytes <= most.bytes
+            && self.shares.has_room(most, holder, more, bytes)
+    }
+
+    /// May the texts of a run under way become longer by so much?
+    fn may_grow(&self, id: RunId, by: usize) -> bool {
+        by == 0 || self.runs.get(&id).is_some_and(|known| self.has_room(known.holder, 0, by))
     }
 }
 

@@ -47,7 +47,8 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
     let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, .. } = record;
-    let (error, progress, taint, user) = (record.error, record.progress, record.taint, record.user);
+    let (error, progress, taint, user, holder) =
+        (record.error, record.progress, record.taint, record.user, record.holder);
     let RunPlanRecord { steps, input } = plan;
     let (mut outputs, mut output) = (vec![None; steps.len()], None);
     for (part, text) in texts {
@@ -75,6 +76,7 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
         output,
         taint,
         user,
+        holder,
     };
     let (is_open, caller) = (run.state.is_open(), run.caller);
     let entity = start::insert(world, id, run);

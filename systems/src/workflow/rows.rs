@@ -73,6 +73,7 @@ pub(super) fn run(world: &World, entity: Entity) -> Option<Op> {
         progress: run.progress.clone(),
         taint: run.taint,
         user: run.user.clone(),
+        holder: run.holder,
     }))
 }
 

@@ -52,9 +52,12 @@ pub(super) fn give(world: &mut World, entity: Entity, step: usize, text: &str) {
     let input = flow::input(run, step);
     let before = run.outputs[step].as_ref().map_or(0, |text| text.len());
     let output = flow::cut(text, limit::WORKFLOW_OUTPUT_BYTES_MAX);
-    let id = id_of::<RunId>(world, entity);
+    let (id, longer) = (id_of::<RunId>(world, entity), output.len().saturating_sub(before));
+    if !world.resource::<Workflows>().may_grow(id, longer) {
+        return fault(world, entity, step, "the workflow runs in progress have no room for its output".to_owned());
+    }
     world.op(rows::put_text(id, RunPart::Step(step as u16), &RunTextRecord { text: output.clone() }));
-    world.resource_mut::<Workflows>().grow(id, output.len().saturating_sub(before));
+    world.resource_mut::<Workflows>().grow(id, longer);
     change(world, entity, |run| {
         run.outputs[step] = Some(output.clone());
         let progress = &mut run.progress[step];

@@ -1,20 +1,21 @@
 //! Definitions are found, read, and listed in the order of their making.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::{Step, StepAgent, Workflow};
-use agentsvc_components::{AgentId, Refusal, Timestamp, WorkflowId};
+use agentsvc_components::workflow::Workflow;
+use agentsvc_components::{Timestamp, WorkflowId};
 
 use super::error_codes;
 use super::reach::is_known;
-use crate::agent::{is_limited, own_agents};
+use crate::agent::is_limited;
 use crate::kernel::command::Place;
 use crate::kernel::entities::{Entities, List, Places, View, indexed};
 use crate::kernel::index::id_of;
-use crate::kernel::quota::{Quota, Used};
+use crate::kernel::quota::Quota;
+use crate::kernel::share::Shares;
 
 /// Every definition.
 pub(crate) type Definitions = Entities<Workflow>;
@@ -33,28 +34,8 @@ pub(super) const QUOTA: Quota = Quota {
 #[derive(Debug, Default, PartialEq)]
 pub struct DefinitionPlaces {
     named: BTreeSet<(Box<str>, WorkflowId)>,
-    /// What those take whose first agent is given by its id, as all of users with a limited role are. No entry is empty.
-    of: BTreeMap<AgentId, Used>,
-}
-
-/// The first agent that steps name by its id.
-pub(super) fn first_agent(steps: &[Step]) -> Option<AgentId> {
-    let first = steps.iter().find_map(|step| step.agent.as_ref());
-    if let Some(StepAgent::Id(id)) = first { Some(*id) } else { None }
-}
-
-/// Refuses so many further definitions, with so many bytes more, where there is no room for them: for all, or for the user who
-/// acts.
-pub(super) fn admit(world: &World, more: usize, bytes: usize) -> Result<(), Refusal> {
-    let definitions = world.resource::<Definitions>();
-    QUOTA.admit(definitions.used, more, bytes)?;
-    let Some(own) = own_agents(world) else { return Ok(()) };
-    let (count, most) = (limit::WORKFLOWS_OF_USER_MAX, limit::WORKFLOWS_OF_USER_BYTES_MAX);
-    let used = own.into_iter().filter_map(|agent| definitions.of.get(&id_of::<AgentId>(world, agent)));
-    let used =
-        used.fold(Used::default(), |sum, own| Used { count: sum.count + own.count, bytes: sum.bytes + own.bytes });
-    Quota { count, bytes: most, what: "workflows of one user", code: error_codes::WORKFLOWS_FULL }
-        .admit(used, more, bytes)
+    /// What each holder takes.
+    pub(super) shares: Shares,
 }
 
 impl DefinitionPlaces {
@@ -68,20 +49,12 @@ impl DefinitionPlaces {
 impl Places<Workflow> for DefinitionPlaces {
     fn insert(&mut self, id: WorkflowId, workflow: &Workflow) {
         self.named.insert((workflow.name.clone(), id));
-        if let Some(agent) = first_agent(&workflow.steps) {
-            self.of.entry(agent).or_default().add(workflow.bytes());
-        }
+        self.shares.add(workflow.holder, 1, workflow.bytes());
     }
 
     fn remove(&mut self, id: WorkflowId, workflow: &Workflow) {
         self.named.remove(&(workflow.name.clone(), id));
-        let Some(agent) = first_agent(&workflow.steps) else { return };
-        if let Some(used) = self.of.get_mut(&agent) {
-            used.remove(workflow.bytes());
-            if used.count == 0 {
-                self.of.remove(&agent);
-            }
-        }
+        self.shares.remove(workflow.holder, 1, workflow.bytes());
     }
 }
 

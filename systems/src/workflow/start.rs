@@ -14,19 +14,19 @@ use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
 use agentsvc_components::workflow::record::RunPlanRecord;
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, RunId, TurnId, WorkflowId};
+use agentsvc_components::{Refusal, RefusalKind, RunId, TurnId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
 use super::reach::pinned;
-use super::{Definitions, RunWaiters, Workflows, rows};
-use crate::agent::own_agents;
+use super::{Definitions, RunWaiters, Workflows, flow, rows};
+use crate::agent::acting_holder;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::find;
 use crate::kernel::id_generator::mint;
-use crate::kernel::index::{self, id_of};
+use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 use crate::turn::is_going;
@@ -135,7 +135,6 @@ fn start(
         Some((_, turn)) => above(world, workflow, turn)?,
         None => (Vec::new(), 1),
     };
-    check_room(world)?;
     let now = world.resource::<Now>().0;
     let definition = world.get::<Workflow>(entity).ok_or_else(|| Refusal::not_found("workflow", workflow))?;
     let (steps, input): (_, Arc<str>) = (pinned(world, definition.steps.clone())?, input.into());
@@ -157,7 +156,9 @@ fn start(
         output: None,
         taint: taint::acting(world),
         user: taint::acting_user(world),
+        holder: acting_holder(world),
     };
+    check_room(world, &run)?;
     let id: RunId = mint(world, Slot::ROOT);
     world.op(rows::put_plan(id, &RunPlanRecord { steps, input }));
     insert(world, id, run);
@@ -227,21 +228,17 @@ fn above(world: &World, workflow: WorkflowId, turn: Entity) -> Result<(Vec<Workf
     Ok((above, depth))
 }
 
-/// Refuses a run when too many are under way.
-fn check_room(world: &World) -> Result<(), Refusal> {
-    let workflows = world.resource::<Workflows>();
-    let full = workflows.open() >= limit::WORKFLOW_RUNS_OPEN_MAX
-        || workflows.open_bytes >= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX;
-    if !full && workflows.open() < limit::WORKFLOW_RUNS_OPEN_OF_USER_MAX {
+/// Refuses a run when too many are under way, or those under way take too much: of all, or of whoever begins it.
+fn check_room(world: &World, run: &WorkflowRun) -> Result<(), Refusal> {
+    let (workflows, bytes) = (world.resource::<Workflows>(), flow::bytes(run));
+    if workflows.has_room(run.holder, 1, bytes) {
         return Ok(());
     }
-    // Those of a user with a limited role name agents of the user by their ids.
-    let own = own_agents(world).into_iter().flatten();
-    let own = own.filter_map(|agent| workflows.open_of.get(&id_of::<AgentId>(world, agent))).sum::<usize>();
-    if !full && own < limit::WORKFLOW_RUNS_OPEN_OF_USER_MAX {
-        return Ok(());
-    }
-    let text = "too many workflow runs are open; try again later";
+    let text = if workflows.has_room(None, 1, bytes) {
+        "too many workflow runs of this user or family of agents are open; try again later"
+    } else {
+        "too many workflow runs are open; try again later"
+    };
     let refusal = Refusal::of(error_codes::WORKFLOW_RUNS_FULL, text);
     Err(Refusal { retry_after_secs: Some(5), ..refusal })
 }

@@ -7,6 +7,7 @@ mod end;
 mod errors;
 mod modes;
 mod nested;
+mod shares;
 
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::turn::effect::ModelCall;

@@ -12,13 +12,13 @@ limits! {
     pub const APPROVALS_PENDING_OF_AGENT_MAX: usize = APPROVALS_PENDING_MAX / 10;
     /// Approvals that one beat ends because no decision was made in time; the rest waits for the next beat.
     pub const APPROVALS_EXPIRED_MAX: usize = 1_000;
-    /// Decided approvals that are kept; the oldest go.
+    /// Decided approvals that are kept; of the user or family that keeps most, the oldest go.
     pub const APPROVALS_DECIDED_MAX: usize = 10_000;
     /// Bytes of the texts of pending approvals from which on no other one may be pending, as if there were too many.
     pub const APPROVALS_PENDING_BYTES_MAX: usize = 64 << 20;
     /// Bytes of the texts of one agent's pending approvals from which on no other one of it may be pending.
     pub const APPROVALS_PENDING_OF_AGENT_BYTES_MAX: usize = APPROVALS_PENDING_BYTES_MAX / 8;
-    /// Bytes of the texts of decided approvals that are kept; the oldest go.
+    /// Bytes of the texts of decided approvals that are kept, likewise.
     pub const APPROVALS_DECIDED_BYTES_MAX: usize = 64 << 20;
     /// Bytes of the action of an approval that a client asks for. Longer: 400.
     pub const APPROVAL_ACTION_BYTES_MAX: usize = 128;
@@ -36,8 +36,9 @@ limits! {
     /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count
     /// from it, without the slots that have had their chance to fire. Less: they wait until the clock has caught up.
     pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
-    /// The part of all triggers, goals and open tasks, and of the bytes of their texts, and of all open turns, waiting matches and
-    /// sessions, that a user with a limited role or a family of agents may take: one in so many. More: as if there were too many.
+    /// The part of a pool that a user with a limited role or a family of agents may take, in number and in bytes: one in so many.
+    /// So with all sessions, open turns, triggers and their waiting matches, goals, open tasks, workflows and their runs under way,
+    /// prompt versions and experiments, open media tasks and jobs of one kind. More: as if there were too many.
     pub const POOL_SHARES: usize = 4;
     /// Triggers in the whole world. More: 429.
     pub const TRIGGERS_MAX: usize = 4_000_000;
@@ -90,8 +91,8 @@ limits! {
     pub const TASKS_OPEN_MAX: usize = 100_000;
     /// Bytes of the texts of all tasks, those that ended included. More: no task is posted or retried (429).
     pub const TASKS_BYTES_MAX: usize = 256 << 20;
-    /// Tasks that are kept after their end; those that ended first go. Those of a user or family also go while its tasks together,
-    /// open and ended, take more than one in `POOL_SHARES` of `TASKS_BYTES_MAX`.
+    /// Tasks that are kept after their end; of the user or family that keeps most, those that ended first go. Those of a user or
+    /// family also go while its tasks together, open and ended, take more than one in `POOL_SHARES` of `TASKS_BYTES_MAX`.
     pub const TASKS_ENDED_MAX: usize = 10_000;
     /// Bytes of a task's title. Longer: 400.
     pub const TASK_TITLE_BYTES_MAX: usize = 256;
@@ -106,14 +107,10 @@ limits! {
     pub const EVENT_TYPE_BYTES_MAX: usize = 128;
     /// Bytes of the payload of a custom event, as compact JSON. Longer: 400.
     pub const EVENT_PAYLOAD_BYTES_MAX: usize = 16 << 10;
-    /// Workflow definitions. More: 429.
+    /// Workflow definitions; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const WORKFLOWS_MAX: usize = 10_000;
-    /// Bytes of the texts of all workflow definitions. More: 429; none is made, and none is given longer texts.
+    /// Bytes of the texts of all workflow definitions, likewise. More: 429; none is made, and none is given longer texts.
     pub const WORKFLOWS_BYTES_MAX: usize = 256 << 20;
-    /// Workflow definitions of one user. More: 429.
-    pub const WORKFLOWS_OF_USER_MAX: usize = WORKFLOWS_MAX / 10;
-    /// Bytes of the texts of the definitions of one user. More: 429.
-    pub const WORKFLOWS_OF_USER_BYTES_MAX: usize = WORKFLOWS_BYTES_MAX / 8;
     /// Steps of one workflow. More: 400.
     pub const WORKFLOW_STEPS_MAX: usize = 64;
     /// Steps that one workflow runs side by side. More: 400.
@@ -146,15 +143,14 @@ limits! {
     pub const WORKFLOW_OUTPUT_KEPT_BYTES_MAX: usize = 8 << 10;
     /// Runs in whose steps a run is begun, one in the other, itself included. Deeper: refused.
     pub const WORKFLOW_DEPTH_MAX: usize = 4;
-    /// Runs under way in the whole world. More: 429.
+    /// Runs under way in the whole world; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const WORKFLOW_RUNS_OPEN_MAX: usize = 10_000;
-    /// Runs of one user under way. More: 429.
-    pub const WORKFLOW_RUNS_OPEN_OF_USER_MAX: usize = WORKFLOW_RUNS_OPEN_MAX / 10;
-    /// Bytes of all runs under way above which no run is begun: 429.
+    /// Bytes of all runs under way; a user or family may have one in `POOL_SHARES` of them. More: no run is begun (429), and a step
+    /// whose output has no room fails.
     pub const WORKFLOW_RUNS_OPEN_BYTES_MAX: usize = 256 << 20;
     /// Ended runs that are kept of one workflow; the oldest go.
     pub const WORKFLOW_RUNS_KEPT_MAX: usize = 100;
-    /// Bytes of all ended runs that are kept; the runs that ended first go.
+    /// Bytes of all ended runs that are kept; of the user or family that keeps most, the runs that ended first go.
     pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
     /// Requests that may wait for one run. More: 429.
     pub const WORKFLOW_WAITERS_MAX: usize = 64;

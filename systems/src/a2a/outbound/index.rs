@@ -12,7 +12,9 @@ use uuid::Uuid;
 use crate::a2a::{error_codes, limits};
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed};
+use crate::kernel::kept::Kept;
 use crate::kernel::quota::Quota;
+use crate::kernel::share::Shares;
 
 /// Every external agent.
 pub(in crate::a2a) type ExternalAgents = Entities<A2aAgent>;
@@ -70,6 +72,10 @@ pub struct SentPlaces {
     open: BTreeSet<(A2aAgentId, A2aSentId)>,
     /// The ended ones, the oldest end first.
     ended: BTreeSet<(Timestamp, A2aSentId)>,
+    /// How many open ones each holder has.
+    pub(super) shares: Shares,
+    /// The ended ones, by whose share they take.
+    pub(super) kept: Kept<A2aSentId>,
     /// All of them, the oldest first.
     by_age: BTreeSet<(Timestamp, A2aSentId)>,
 }
@@ -110,18 +116,30 @@ impl Places<A2aSent> for SentPlaces {
         }
         self.by_age.insert((task.created_at, id));
         match task.ended_at {
-            None => self.open.insert((task.to, id)),
-            Some(at) => self.ended.insert((at, id)),
-        };
+            None => {
+                self.open.insert((task.to, id));
+                self.shares.add(task.holder, 1, 0);
+            }
+            Some(at) => {
+                self.ended.insert((at, id));
+                self.kept.insert(task.holder, at, id, task.bytes());
+            }
+        }
     }
 
     fn remove(&mut self, id: A2aSentId, task: &A2aSent) {
         self.by_key.remove(&task.key);
         self.by_age.remove(&(task.created_at, id));
         match task.ended_at {
-            None => self.open.remove(&(task.to, id)),
-            Some(at) => self.ended.remove(&(at, id)),
-        };
+            None => {
+                self.open.remove(&(task.to, id));
+                self.shares.remove(task.holder, 1, 0);
+            }
+            Some(at) => {
+                self.ended.remove(&(at, id));
+                self.kept.remove(task.holder, at, id, task.bytes());
+            }
+        }
     }
 }
 

@@ -10,13 +10,19 @@ use crate::a2a::limits;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find};
 
-/// Lets the tasks that ended first go while there are more, or more bytes of them, than may be.
+/// Lets tasks go that have ended while there are more, or more bytes of them, than may be: of the holder that keeps most, the ones
+/// that ended first.
 pub(super) fn trim(world: &mut World) {
     loop {
         let tasks = world.resource::<SentTasks>();
-        let is_over = tasks.used.count > limits::A2A_SENT_MAX || tasks.used.bytes > limits::A2A_SENT_BYTES_MAX;
-        let oldest = tasks.ended().next().filter(|_| is_over);
-        let Some((_, id)) = oldest else { return };
+        let next = if tasks.used.count > limits::A2A_SENT_MAX {
+            tasks.kept.by_count().next()
+        } else if tasks.used.bytes > limits::A2A_SENT_BYTES_MAX {
+            tasks.kept.by_bytes().next()
+        } else {
+            return;
+        };
+        let Some(id) = next else { return };
         forget(world, id);
     }
 }

@@ -15,13 +15,16 @@ use super::list::A2aSentView;
 use super::settle::SEND;
 use super::{SentTotals, keep};
 use crate::a2a::{audit_kinds, error_codes, limits};
+use crate::agent::{acting_holder, holder_of};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, state};
 use crate::kernel::id_generator::mint;
+use crate::kernel::index;
 use crate::kernel::job::{self, NewJob};
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::Used;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -59,13 +62,21 @@ fn send(world: &mut World, it: SendToA2aAgent) -> Result<A2aSentView, Refusal> {
         Some(before) => continued(world, &it, before)?,
         None => (it.context.map(Into::into), None),
     };
-    if world.resource::<SentTasks>().open_count() >= limits::A2A_SENT_OPEN_MAX || !job::has_room(world, SEND, it.to.0) {
-        let text = "too many tasks of external A2A agents are open; try again later";
+    let of_agent = || it.from.and_then(|agent| index::agent(world, agent).ok()).map(|agent| holder_of(world, agent));
+    let holder = acting_holder(world).or_else(of_agent);
+    let (tasks, pool) = (world.resource::<SentTasks>(), Used { count: limits::A2A_SENT_OPEN_MAX, bytes: 0 });
+    let of_holder = !tasks.shares.has_room(pool, holder, 1, 0);
+    if of_holder || tasks.open_count() >= pool.count || !job::has_room(world, SEND, it.to.0) {
+        let text = if of_holder {
+            "too many tasks of external A2A agents of this user or family of agents are open; try again later"
+        } else {
+            "too many tasks of external A2A agents are open; try again later"
+        };
         return Err(Refusal { retry_after_secs: Some(5), ..Refusal::of(error_codes::A2A_SENT_FULL, text) });
     }
     check_rate(world, it.per_minute)?;
     let id: A2aSentId = mint(world, Slot::ROOT);
-    job::add(world, SEND, NewJob { subject: it.to.0, owner: None, input: Arc::from(id.to_string()) })?;
+    job::add(world, SEND, NewJob { subject: it.to.0, owner: None, holder, input: Arc::from(id.to_string()) })?;
     let now = world.resource::<Now>().0;
     let task = A2aSent {
         to: it.to,
@@ -82,6 +93,7 @@ fn send(world: &mut World, it: SendToA2aAgent) -> Result<A2aSentView, Refusal> {
         created_at: now,
         updated_at: now,
         ended_at: None,
+        holder,
     };
     let details = json!({ "a2a_agent": task.to, "name": task.to_name, "task": id });
     let from = task.from;

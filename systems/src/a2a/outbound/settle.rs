@@ -191,7 +191,7 @@ fn finish_or_ask(world: &mut World, id: A2aSentId, at: A2aSentState, mut report:
         let why = "the external agent named no task that could be asked for".to_owned();
         return end(world, id, A2aSentState::Unknown, result, Some(why));
     }
-    let new = NewJob { subject: task.to.0, owner: None, input: Arc::from(id.to_string()) };
+    let new = NewJob { subject: task.to.0, owner: None, holder: task.holder, input: Arc::from(id.to_string()) };
     if let Err(refusal) = job::add(world, ASK, new) {
         end(world, id, A2aSentState::Unknown, result, Some(refusal.message.to_string()));
     }

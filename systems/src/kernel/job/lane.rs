@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobState};
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
@@ -9,6 +10,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{JobEvent, JobKind};
+use crate::kernel::quota::Used;
+use crate::kernel::share::Shares;
 
 /// How many jobs of a kind wait and are out, and what became of the others since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,6 +39,8 @@ pub(super) struct Held {
     queue: BTreeSet<Place>,
     /// The jobs of each subject.
     subjects: BTreeMap<Uuid, Subject>,
+    /// What each holder takes.
+    shares: Shares,
     waiting: usize,
     out: usize,
     bytes: usize,
@@ -97,10 +102,19 @@ impl Lane {
     }
 
     /// Refuses another job for `subject` with an input of so many bytes where there is no room, and counts that.
-    pub(super) fn admit(&mut self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
-        let room = self.has_room(subject, bytes);
+    pub(super) fn admit(&mut self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
+        let room = self.has_room(subject, bytes).and_then(|()| self.has_share(holder, bytes));
         self.counts.refused += u64::from(room.is_err());
         room
+    }
+
+    fn has_share(&self, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
+        let JobKind { name, count_max, bytes_max, .. } = self.kind;
+        if self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
+            return Ok(());
+        }
+        let text = format!("too many {name} jobs of one user or family of agents are open");
+        Err(Refusal::new(RefusalKind::TooMany, text))
     }
 
     fn has_room(&self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
@@ -151,6 +165,7 @@ impl Lane {
 
     pub(super) fn insert(&mut self, id: JobId, job: &Job) {
         self.held.bytes += job.input.len();
+        self.held.shares.add(job.holder, 1, job.input.len());
         let place = self.place(id, job);
         match job.state {
             JobState::Out => self.held.out += 1,
@@ -171,6 +186,7 @@ impl Lane {
 
     pub(super) fn remove(&mut self, id: JobId, job: &Job) {
         self.held.bytes -= job.input.len();
+        self.held.shares.remove(job.holder, 1, job.input.len());
         let place = self.place(id, job);
         match job.state {
             JobState::Out => self.held.out -= 1,

@@ -9,6 +9,7 @@
 //! | each try is stored before it goes out, and its number fences what comes back | no try counts twice |
 //! | a try that was out when the daemon ended is tried again only when its kind is repeatable | nothing is done twice unasked |
 //! | jobs, and the bytes of their inputs, are bounded for each kind | memory stays bounded |
+//! | who holds a share of a kind has a part of that | no user and no family of agents takes the room of all others |
 
 mod lane;
 mod metrics;
@@ -28,6 +29,7 @@ use hashbrown::HashMap;
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobOutcome, JobState};
 use agentsvc_components::kernel::slot::Slot;
@@ -71,7 +73,7 @@ pub struct JobKind {
     /// Do the jobs of one subject begin in the order in which they were added, none before those before it have ended? Else
     /// in the order in which they are due. For kinds with one try of a subject at once.
     pub is_ordered: bool,
-    /// Jobs at most.
+    /// Jobs at most; of one holder one in [`POOL_SHARES`](agentsvc_components::kernel::limit::POOL_SHARES) of that.
     pub count_max: usize,
     /// Jobs of one subject at most.
     pub subject_count_max: usize,
@@ -79,7 +81,7 @@ pub struct JobKind {
     pub subject_bytes_max: usize,
     /// Bytes of one input at most.
     pub input_bytes_max: usize,
-    /// Bytes of all inputs at most.
+    /// Bytes of all inputs at most; of one holder the same part of that.
     pub bytes_max: usize,
     /// Hears what becomes of a job. One that has ended is gone already.
     pub settle: fn(&mut World, JobId, &Job, JobEvent),
@@ -105,6 +107,8 @@ pub struct NewJob {
     pub subject: Uuid,
     /// Whose it is.
     pub owner: Option<AgentId>,
+    /// Whose share of the jobs of its kind it takes; `None` is bounded with all others alone.
+    pub holder: Option<Holder>,
     /// What its performer needs.
     pub input: Arc<str>,
 }
@@ -215,16 +219,16 @@ impl Jobs {
 pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, Refusal> {
     let now = now(world);
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind).expect("a domain lists the kind of each job");
-    lane.admit(new.subject, new.input.len())?;
+    lane.admit(new.subject, new.holder, new.input.len())?;
     let deadline = now.plus_ms(lane.kind.deadline_ms);
-    let NewJob { subject, owner, input } = new;
+    let NewJob { subject, owner, holder, input } = new;
     let id: JobId = match owner {
         Some(owner) => mint_beside(world, owner.0),
         None => mint(world, Slot::ROOT),
     };
     let (tries, state) = (0, JobState::Waiting);
     let kind = kind.into();
-    let job = Job { kind, subject, owner, tries, created_at: now, due: now, deadline, state, input };
+    let job = Job { kind, subject, owner, holder, tries, created_at: now, due: now, deadline, state, input };
     let entity = world.spawn((id, job)).id();
     world.mark(entity);
     Ok(id)
@@ -236,14 +240,14 @@ pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, 
 /// The refusal names the limit.
 pub fn admit(world: &mut World, kind: &str, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
-    lane.map_or(Ok(()), |lane| lane.admit(subject, bytes))
+    lane.map_or(Ok(()), |lane| lane.admit(subject, None, bytes))
 }
 
 /// Is there room for another job of a kind for `subject`, whose input is short? Counts a refusal where there is none, so that
 /// the input need not be made.
 pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
-    lane.is_some_and(|lane| lane.admit(subject, 0).is_ok())
+    lane.is_some_and(|lane| lane.admit(subject, None, 0).is_ok())
 }
 
 /// When the next try of a job may begin, or its present one began; `None` when there is no such job.

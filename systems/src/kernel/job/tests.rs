@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::job::{RunJob, TryEnd};
 use agentsvc_components::kernel::record::{Space, StoredComponent};
 use agentsvc_components::{AgentId, RefusalKind};
@@ -51,7 +53,7 @@ pub(super) const KINDS: &[JobKind] = &[
 ];
 
 fn new(subject: u128) -> NewJob {
-    NewJob { subject: Uuid::from_u128(subject), owner: None, input: "input".into() }
+    NewJob { subject: Uuid::from_u128(subject), owner: None, holder: None, input: "input".into() }
 }
 
 /// Adds a job in a step of its own.
@@ -220,6 +222,29 @@ fn a_full_kind_refuses_and_names_its_limit() {
     let count = add(world.engine.world_mut(), "test_once", new(1)).unwrap_err();
     assert!(count.message.contains("20 test_once jobs already, of 20 at most"), "{count:?}");
     world.step();
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+}
+
+#[test]
+fn a_holder_leaves_jobs_of_a_kind_to_others_also_over_a_restart() {
+    let mut world = TestWorld::new();
+    let of = |user: u128, input: &str| NewJob {
+        holder: Some(Holder::User(UserId(Uuid::from_u128(user)))),
+        input: input.into(),
+        ..new(user)
+    };
+    let ids: Vec<JobId> = (0..5).map(|_| added(&mut world, "test_any", of(1, ""))).collect();
+    let full = add(world.engine.world_mut(), "test_any", of(1, "")).unwrap_err();
+    assert!(full.kind == RefusalKind::TooMany && full.message.contains("of one user"), "{full:?}");
+    world.restart();
+    add(world.engine.world_mut(), "test_any", of(1, "")).unwrap_err();
+    added(&mut world, "test_any", of(2, &"x".repeat(100)));
+    added(&mut world, "test_any", of(2, &"x".repeat(100)));
+    add(world.engine.world_mut(), "test_any", of(2, &"x".repeat(100))).unwrap_err();
+    added(&mut world, "test_any", of(2, &"x".repeat(50)));
+    assert!(cancel(world.engine.world_mut(), ids[0]));
+    added(&mut world, "test_any", of(1, ""));
+    added(&mut world, "test_any", new(3));
     assert_eq!(world.engine.check(), [] as [String; 0]);
 }
 

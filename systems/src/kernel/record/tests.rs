@@ -200,6 +200,7 @@ fn workflow() -> Workflow {
         steps: vec![step, Step { agent: Some(StepAgent::Id(agent().id)), ..Step::default() }].into(),
         created_at: Timestamp(1),
         updated_at: Timestamp(2),
+        holder: None,
     }
 }
 
@@ -230,6 +231,7 @@ fn run() -> RunRecord {
         progress: vec![step, StepRun::default()],
         taint: Taint::UPLOAD,
         user: None,
+        holder: None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::skill::{Skill, SkillTool};
 
 /// What looks like a prompt injection in what a skill says of itself: words of the scanner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Suspicions {
+pub(super) struct Suspicions {
     /// In its name.
     name: Vec<&'static str>,
     /// In its name and description.

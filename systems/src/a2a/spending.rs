@@ -99,9 +99,8 @@ pub(super) fn spent_by_strangers(world: &mut World, spent: &SpentByStrangers) {
 /// Adds to a day. Only the newest is kept; what went out on the day before counts at that.
 fn add(world: &mut World, day: A2aDayId, client: Option<Box<str>>, cost: Micros) {
     let count = |day: &mut A2aDay| {
-        let has_room =
-            |client: &Box<str>| day.known.len() < limits::A2A_KNOWN_CLIENTS_MAX || day.known.contains_key(client);
-        let sum = match client.filter(has_room) {
+        let has_room = |client: &str| day.known.len() < limits::A2A_KNOWN_CLIENTS_MAX || day.known.contains_key(client);
+        let sum = match client.filter(|client| has_room(client)) {
             Some(client) => day.known.entry(client).or_default(),
             None => &mut day.cost,
         };

@@ -32,11 +32,6 @@ impl Shares {
         self.0.get(&holder).copied().unwrap_or_default()
     }
 
-    /// Has a holder room for one more of a pool of so many? What nobody holds is bounded with all others alone.
-    pub(crate) fn has_room(&self, holder: Option<Holder>, pool: usize) -> bool {
-        holder.is_none_or(|holder| self.of(holder).count < pool / POOL_SHARES)
-    }
-
     /// A holder takes so much more. What nobody holds is bounded with all others alone.
     pub(crate) fn add(&mut self, holder: Option<Holder>, count: usize, bytes: usize) {
         let Some(holder) = holder.filter(|_| (count, bytes) != (0, 0)) else { return };
@@ -52,6 +47,11 @@ impl Shares {
         if *used == Used::default() {
             self.0.remove(&holder);
         }
+    }
+
+    /// Has a holder room for one more of a pool of so many?
+    pub(crate) fn has_place(&self, pool: usize, holder: Option<Holder>) -> bool {
+        self.has_room(Used { count: pool, bytes: 0 }, holder, 1, 0)
     }
 
     /// Has a holder room for so many more, with so many bytes more, in a pool of so many with so many bytes? There always is for none,

@@ -30,7 +30,6 @@ use crate::kernel::id_generator::{mint, mint_beside};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::job::{self, NewJob};
 use crate::kernel::outbox::Emit;
-use crate::kernel::quota::Used;
 use crate::taint;
 
 /// What the usage events of media name as their channel.
@@ -75,8 +74,7 @@ fn create(world: &mut World, it: CreateMedia) -> Result<MediaTaskView, Refusal> 
     let task = task_of(world, &it);
     may_begin(world, &call_of(&task))?;
     let tasks = world.resource::<MediaTasks>();
-    let pool = Used { count: limits::MEDIA_OPEN_MAX, bytes: 0 };
-    let of_holder = !tasks.shares.has_room(pool, task.holder, 1, 0);
+    let of_holder = !tasks.shares.has_place(limits::MEDIA_OPEN_MAX, task.holder);
     let is_full =
         tasks.open_count() >= limits::MEDIA_OPEN_MAX || tasks.open_of(it.agent) >= limits::MEDIA_AGENT_OPEN_MAX;
     if is_full || of_holder {

@@ -143,7 +143,7 @@ impl Waves {
 
     /// Takes a match in where its holder has room among so many; says whether it has.
     fn admit(&mut self, holder: Option<Holder>, pool: usize) -> bool {
-        let has_room = self.shares.has_room(holder, pool);
+        let has_room = self.shares.has_place(pool, holder);
         if has_room {
             self.shares.add(holder, 1, 0);
         }

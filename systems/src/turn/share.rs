@@ -22,7 +22,7 @@ pub(super) struct OpenTurns(pub(super) Shares);
 /// Refuses a further turn of an agent whose user or family has as many as it may.
 pub(super) fn admit(world: &World, owner: Entity) -> Result<(), Refusal> {
     let holder = holder_of(world, owner);
-    if world.resource::<OpenTurns>().0.has_room(Some(holder), limit::TURNS_OPEN_MAX) {
+    if world.resource::<OpenTurns>().0.has_place(limit::TURNS_OPEN_MAX, Some(holder)) {
         return Ok(());
     }
     let most = limit::TURNS_OPEN_MAX / limit::POOL_SHARES;

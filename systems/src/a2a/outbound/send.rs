@@ -24,7 +24,6 @@ use crate::kernel::id_generator::mint;
 use crate::kernel::index;
 use crate::kernel::job::{self, NewJob};
 use crate::kernel::outbox::Emit;
-use crate::kernel::quota::Used;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -64,9 +63,9 @@ fn send(world: &mut World, it: SendToA2aAgent) -> Result<A2aSentView, Refusal> {
     };
     let of_agent = || it.from.and_then(|agent| index::agent(world, agent).ok()).map(|agent| holder_of(world, agent));
     let holder = acting_holder(world).or_else(of_agent);
-    let (tasks, pool) = (world.resource::<SentTasks>(), Used { count: limits::A2A_SENT_OPEN_MAX, bytes: 0 });
-    let of_holder = !tasks.shares.has_room(pool, holder, 1, 0);
-    if of_holder || tasks.open_count() >= pool.count || !job::has_room(world, SEND, it.to.0) {
+    let tasks = world.resource::<SentTasks>();
+    let of_holder = !tasks.shares.has_place(limits::A2A_SENT_OPEN_MAX, holder);
+    if of_holder || tasks.open_count() >= limits::A2A_SENT_OPEN_MAX || !job::has_room(world, SEND, it.to.0) {
         let text = if of_holder {
             "too many tasks of external A2A agents of this user or family of agents are open; try again later"
         } else {

@@ -77,6 +77,9 @@ pub struct WaveRecord {
     /// Untrusted content behind it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// Whose share of the matches that wait it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
     /// The triggers that matched and wait, in the order of their creation.
     pub triggers: Vec<TriggerId>,
 }

@@ -36,6 +36,11 @@ impl Shares {
         }
     }
 
+    /// Does a holder take nothing?
+    pub(crate) fn is_free(&self, holder: Option<Holder>) -> bool {
+        holder.is_none_or(|holder| !self.0.contains_key(&holder))
+    }
+
     /// Has a holder room for so many more, with so many bytes more, in a pool of so many with so many bytes? There always is for none,
     /// and for texts that are not longer.
     pub(crate) fn has_room(&self, pool: Used, holder: Option<Holder>, more: usize, bytes: usize) -> bool {

@@ -52,4 +52,9 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("triggers by pattern", &members.into_iter().collect(), &by_id);
     let waves = world.resource::<Waves>();
     faults.same("matches that wait", &waves.waiting(), &waves.count());
+    let mut of = Shares::default();
+    for wave in &waves.queue {
+        of.add(wave.what.holder, wave.triggers.len() - wave.delivered, 0);
+    }
+    faults.same("matches that wait by holders", &waves.shares, &of);
 }

@@ -41,7 +41,7 @@ pub(crate) fn deliver(world: &mut World) {
         }
         while let Some(mut wave) = waves.pop() {
             let (before, is_whole) = (wave.delivered, deliver_wave(world, &mut waves.allowance, &mut wave));
-            waves.delivered(wave.delivered - before);
+            waves.delivered(&wave, wave.delivered - before);
             if !is_whole {
                 return waves.put_back(wave);
             }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::tests::new;
 use super::*;
 use crate::agent::{RemoveAgents, SpawnAgent};
+use crate::event::PublishEvent;
 use crate::manifest;
 use crate::testing::{TestWorld, key_of, share_is_full, turn_of, two_users};
 
@@ -97,4 +98,33 @@ fn an_agent_gives_back_what_its_triggers_took_and_a_restart_counts_the_same() {
     assert_eq!(shares(&world), after);
     world.ask(RemoveAgents(vec![anns, made])).unwrap();
     assert_eq!(shares(&world), before);
+}
+
+#[test]
+fn matches_of_one_user_or_family_leave_room_for_those_of_others_also_over_a_restart() {
+    let (mut world, [_, _, shared]) = two_users();
+    let (ann, family) = (Some(Holder::User(UserId(Uuid::from_u128(1)))), Some(Holder::Family(shared)));
+    let most = limit::MATCHES_WAITING_MAX;
+    let mut waves = Waves::default();
+    assert!(waves.has_room(ann, most, most) && !waves.has_room(ann, most + 1, most), "those of one event");
+    waves.shares.add(ann, most / limit::POOL_SHARES - 1, 0);
+    assert!(waves.has_room(ann, 1, most) && !waves.has_room(ann, 2, most));
+    assert!(waves.has_room(family, 2, most) && waves.has_room(None, 2, most));
+
+    for _ in 0..=limit::FIRES_PER_STEP_MAX {
+        world.ask(ping(shared)).unwrap();
+    }
+    world.actor = turn_of(shared);
+    let (event_type, payload, agent) = ("ping".to_owned(), "{}".into(), Some(shared));
+    world.begin(PublishEvent { event_type, payload, agent, by: None });
+    world.step();
+    let waiting = |world: &TestWorld| world.engine.world().resource::<Waves>().shares.clone();
+    let before = waiting(&world);
+    assert!(!before.is_free(family) && before.is_free(ann));
+    world.restart();
+    assert_eq!(waiting(&world), before);
+    while world.engine.has_work() {
+        world.step();
+    }
+    assert!(waiting(&world).is_free(family));
 }

@@ -8,6 +8,7 @@ use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
 use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::event::{Event, EventEnvelope, EventKind};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::trigger::record::WaveRecord;
@@ -22,6 +23,8 @@ use crate::event::told::{self, Events};
 use crate::injection::{Shielded, shield};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::Used;
+use crate::kernel::share::Shares;
 use crate::taint;
 
 /// What happened, as far as a fire needs it.
@@ -32,6 +35,8 @@ pub(super) struct Occurrence {
     pub(super) depth: u8,
     /// What stood behind the event before anybody read it.
     taint: Taint,
+    /// Whose share of the matches that wait it takes.
+    pub(super) holder: Option<Holder>,
     /// Which event of its step it is; read from there, when it is to be shown or stored, and never in a later step.
     place: usize,
     shown: OnceLock<Shown>,
@@ -76,6 +81,7 @@ impl PendingBatch {
             at: self.what.at,
             depth: self.what.depth,
             taint,
+            holder: self.what.holder,
             triggers: self.triggers[self.delivered..].iter().map(|(id, _)| *id).collect(),
         }
     }
@@ -86,6 +92,8 @@ impl PendingBatch {
 pub(crate) struct Waves {
     pub(super) queue: VecDeque<PendingBatch>,
     waiting: usize,
+    /// What each holder has of them.
+    pub(super) shares: Shares,
     next_number: u64,
     /// Matches without a turn that may still end on the last fire that was taken for them.
     pub(super) allowance: u32,
@@ -110,6 +118,7 @@ impl Waves {
     /// Adds matches of one event, sorted.
     fn push(&mut self, what: &Arc<Occurrence>, triggers: Vec<(TriggerId, Entity)>, stored: Option<usize>) {
         self.waiting += triggers.len();
+        self.shares.add(what.holder, triggers.len(), 0);
         let number = self.next_number;
         self.next_number += 1;
         self.queue.push_back(PendingBatch { what: Arc::clone(what), triggers, delivered: 0, number, stored });
@@ -117,10 +126,10 @@ impl Waves {
 
     /// Adds what is stored; called in the order of numbers (restore).
     pub(super) fn restore(&mut self, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
-        let WaveRecord { number, kind, event, at, depth, taint, .. } = record;
+        let WaveRecord { number, kind, event, at, depth, taint, holder, .. } = record;
         self.next_number = number;
         let shown = OnceLock::from(Shown { event, taint });
-        self.push(&Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown }), triggers, Some(0));
+        self.push(&Arc::new(Occurrence { kind, at, depth, taint, holder, place: 0, shown }), triggers, Some(0));
     }
 
     /// Goes on as if so many matches waited, for tests of what a crowd comes to.
@@ -135,8 +144,17 @@ impl Waves {
     }
 
     /// So many matches of a wave that was taken out have been delivered.
-    pub(super) const fn delivered(&mut self, count: usize) {
+    pub(super) fn delivered(&mut self, wave: &PendingBatch, count: usize) {
         self.waiting -= count;
+        self.shares.remove(wave.what.holder, count, 0);
+    }
+
+    /// Is there room for so many matches more, of so many at most? A holder of whom none wait has room in its share for those of one
+    /// event, however many.
+    pub(super) fn has_room(&self, holder: Option<Holder>, more: usize, most: usize) -> bool {
+        let has_share =
+            || self.shares.is_free(holder) || self.shares.has_room(Used { count: most, bytes: 0 }, holder, more, 0);
+        self.waiting + more <= most && has_share()
     }
 
     /// Puts a wave back that was taken out.
@@ -192,9 +210,9 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
             if count == 0 {
                 continue;
             }
-            if happened.depth > 0 && waves.waiting + count > limit::CASCADE_WAITING_MAX {
+            if happened.depth > 0 && !waves.has_room(happened.holder, count, limit::CASCADE_WAITING_MAX) {
                 limited += count as u64;
-            } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
+            } else if !waves.has_room(happened.holder, count, limit::MATCHES_WAITING_MAX) {
                 refused += count as u64;
             } else {
                 enqueue(world, &mut waves, happened, place, &found);
@@ -227,6 +245,7 @@ fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: us
         at: happened.at,
         depth: happened.depth,
         taint: happened.taint,
+        holder: happened.holder,
         place,
         shown: OnceLock::new(),
     });

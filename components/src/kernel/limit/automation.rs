@@ -58,9 +58,10 @@ limits! {
     pub const BURST_FIRES_MAX: usize = 64;
     /// Fires of one event in one step below which each has records of its own at once.
     pub const BURST_FIRES_MIN: usize = 8;
-    /// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone.
+    /// Matches that may wait to be delivered; those of events of one user or family may be one in `POOL_SHARES` of them, or those of
+    /// one event. More: they end as `refused`, counted in the totals alone.
     pub const MATCHES_WAITING_MAX: usize = 4_000_000;
-    /// Matches that may wait before those of events that fired turns cause end as `rate_limited`, counted in the
+    /// Matches that may wait, likewise, before those of events that fired turns cause end as `rate_limited`, counted in the
     /// totals alone.
     pub const CASCADE_WAITING_MAX: usize = 1_000_000;
     /// Matches that end without a turn for which one fire is taken from the step's `FIRES_PER_STEP_MAX`.

@@ -343,7 +343,7 @@ fn wave() -> WaveRecord {
     let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
     let event = r#"{"kind":"custom"}"#.into();
     let (at, taint) = (Timestamp(8), Taint::EVENT);
-    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, triggers }
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, holder: None, triggers }
 }
 
 #[test]

@@ -110,14 +110,14 @@ fn a_user_leaves_definitions_to_others_and_longer_ones_take_the_share_of_whoever
 fn ended_runs_of_one_user_do_not_push_out_those_of_another() {
     let (mut world, [anns, bobs, _]) = two_users();
     let text = "x".repeat(limit::WORKFLOW_OUTPUT_BYTES_MAX);
-    let mut run = |world: &mut TestWorld, user, workflow| {
+    let run = |world: &mut TestWorld, user, workflow| {
         world.actor = key_of(user);
         let run = start(world, workflow).unwrap();
         let call = world.next_call();
         world.answer(call.attempt, &text);
         run
     };
-    let mut make = |world: &mut TestWorld, user, agent| {
+    let make = |world: &mut TestWorld, user, agent| {
         world.actor = key_of(user);
         create(world, vec![of(agent)]).unwrap().id
     };

@@ -7,7 +7,6 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::StoredComponent;
 use agentsvc_components::{AgentId, RefusalKind};
 
-use super::index::SentTasks;
 use super::*;
 use crate::a2a::error_codes;
 use crate::a2a::limits;

@@ -3,6 +3,7 @@
 
 mod access;
 mod page;
+mod pools;
 mod shape;
 mod tables;
 

@@ -22,7 +22,7 @@ use std::{fs, io};
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::http::slots::{Slot, Slots};
 use agentsvc_api::upload::files::{TEMPORARY, Upload};
-use agentsvc_components::kernel::limit::{UPLOADS_OPEN_MAX, UPLOADS_OPEN_OF_USER_MAX};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
@@ -66,12 +66,10 @@ impl Uploads {
     /// The uploads in `dir`, which need not exist yet. Those of earlier processes count when [`sweep`](Self::sweep) has
     /// run.
     pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
-        let fresh = Mutex::new(Some(HashSet::new()));
-        let settings = ArcSwap::from_pointee(settings);
-        let slots = Slots::new(UPLOADS_OPEN_MAX, UPLOADS_OPEN_OF_USER_MAX);
+        let (settings, fresh) = (ArcSwap::from_pointee(settings), Mutex::new(Some(HashSet::new())));
+        let slots = Slots::new(limit::UPLOADS_OPEN_MAX, limit::UPLOADS_OPEN_OF_USER_MAX);
         let (used, damaged) = (Mutex::default(), AtomicU64::new(0));
-        let room = Room { dir, settings, retention, used, slots, damaged, fresh };
-        Self { room: Arc::new(room) }
+        Self { room: Arc::new(Room { dir, settings, retention, used, slots, damaged, fresh }) }
     }
 
     /// Bytes that one file may have.
@@ -225,8 +223,7 @@ impl Uploads {
             remove_quietly(&self.room.record(id));
             return remove_quietly(&entry.path());
         }
-        let size = entry.metadata().map_or(0, |found| found.len());
-        let holder = self.room.holder(id);
+        let (size, holder) = (entry.metadata().map_or(0, |found| found.len()), self.room.holder(id));
         self.room.used.lock().add(holder, size);
     }
 
@@ -269,8 +266,8 @@ struct Taken {
 
 impl Taken {
     fn take(room: &Arc<Room>, holder: Option<UploadShare>) -> Result<Self, FilesError> {
-        let busy = || FilesError::Busy("too many concurrent uploads".to_owned());
-        Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: room.slots.take().ok_or_else(busy)? })
+        let slot = room.slots.take().ok_or_else(|| FilesError::Busy("too many concurrent uploads".to_owned()))?;
+        Ok(Self { room: Arc::clone(room), holder, bytes: 0, _slot: slot })
     }
 }
 

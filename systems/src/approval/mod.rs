@@ -278,6 +278,8 @@ fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
 #[cfg(test)]
 mod invoke_tests;
 #[cfg(test)]
+mod kept_tests;
+#[cfg(test)]
 mod question_tests;
 #[cfg(test)]
 mod share_tests;

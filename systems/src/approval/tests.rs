@@ -72,7 +72,11 @@ pub(super) fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
         .items
 }
 
-fn decide(world: &mut TestWorld, ids: &[ApprovalId], decision: Decision) -> Result<Vec<ApprovalView>, Refusal> {
+pub(super) fn decide(
+    world: &mut TestWorld,
+    ids: &[ApprovalId],
+    decision: Decision,
+) -> Result<Vec<ApprovalView>, Refusal> {
     world.ask(DecideApprovals { ids: ids.to_vec(), decision, reason: None, answer: None })
 }
 

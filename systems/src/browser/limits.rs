@@ -6,7 +6,7 @@ agentsvc_components::limits! {
     pub const BROWSER_REQUESTS_MAX: usize = 256;
     /// Bytes of what pages of all agents send, while it is on its way. More: the request fails.
     pub const BROWSER_POSTS_BYTES_MAX: usize = 32 << 20;
-    /// The same of the agents of one user with a limited role, or of one family. More: likewise.
+    /// Bytes of the same of the agents of one user with a limited role, or of one family. More: likewise.
     pub const BROWSER_POSTS_FAMILY_BYTES_MAX: usize = BROWSER_POSTS_BYTES_MAX / 2;
     /// Bytes of one message of a browser, such as a screenshot or the source of a page. A longer one is left out, and what waits for
     /// it fails.

@@ -4,12 +4,13 @@ use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::media::{MediaState, MediaTask, MediaTaskId};
-use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, Timestamp};
+use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
 use uuid::Uuid;
 
 use super::index::MediaTasks;
 use super::tests::{image, sound};
 use super::*;
+use crate::kernel::outbox::Emit;
 use crate::testing::{TestWorld, key_of, spawn_command, turn_of, two_users};
 
 const SHARE: usize = limits::MEDIA_OPEN_MAX / limit::POOL_SHARES;
@@ -56,15 +57,16 @@ fn ended_tasks_of_one_user_do_not_push_out_those_of_another() {
     let (mut world, [anns, bobs, _]) = two_users();
     let add = |world: &mut TestWorld, n: u128, agent: AgentId, user: u128| {
         let holder = Some(Holder::User(UserId(Uuid::from_u128(user))));
-        let (state, ended_at) = (MediaState::Failed, Some(Timestamp(n as i64)));
+        let (state, ended_at) = (MediaState::Failed, Some(world.now.plus_ms(n as i64 - 10_000)));
         let task = MediaTask { agent: Some(agent), holder, state, ended_at, ..MediaTask::default() };
-        world.engine.world_mut().spawn((MediaTaskId(Uuid::from_u128(n)), task));
+        let world = world.engine.world_mut();
+        let entity = world.spawn((MediaTaskId(Uuid::from_u128(n)), task)).id();
+        world.mark(entity);
     };
     add(&mut world, 1, bobs, 2);
     for n in 2..2 + limits::MEDIA_TASKS_MAX as u128 {
         add(&mut world, n, anns, 1);
     }
-    world.now = Timestamp(3_000);
     ask(&mut world, turn_of(bobs), Some(bobs)).unwrap();
     let tasks = world.engine.world().resource::<MediaTasks>();
     let is_kept = |n: u128| tasks.get(MediaTaskId(Uuid::from_u128(n))).is_some();

@@ -4,8 +4,11 @@ use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, AgentId, Refusal, TaskId};
 
+use uuid::Uuid;
+
 use super::*;
 use crate::kernel::entities::Get;
+use crate::kernel::outbox::Emit;
 use crate::kernel::share::Shares;
 use crate::testing::{TestWorld, key_of, share_is_full, turn_of};
 
@@ -130,6 +133,29 @@ fn results_beyond_the_share_let_go_of_what_ended_of_the_same_family_alone() {
     end(&mut world, new, agent, false);
     assert!(world.ask(Get::<TaskView>(old)).is_err(), "the oldest of the family made room");
     for kept in [new, open, of_owner] {
+        world.ask(Get::<TaskView>(kept)).unwrap();
+    }
+}
+
+#[test]
+fn results_of_one_family_do_not_push_out_those_of_others() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("shared");
+    let of_owner = world.ask(task()).unwrap().id;
+    end(&mut world, of_owner, agent, false);
+    world.actor = turn_of(agent);
+    let [old, new] = [(); 2].map(|()| world.ask(task()).unwrap().id);
+    end(&mut world, old, agent, false);
+    let like = world.ask(Get::<TaskView>(old)).unwrap().task;
+    for n in 0..limit::TASKS_ENDED_MAX - 2 {
+        let inner = world.engine.world_mut();
+        let entity = inner.spawn((TaskId(Uuid::from_u128(n as u128)), like.clone())).id();
+        inner.mark(entity);
+    }
+    world.step();
+    end(&mut world, new, agent, false);
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    for kept in [new, of_owner] {
         world.ask(Get::<TaskView>(kept)).unwrap();
     }
 }

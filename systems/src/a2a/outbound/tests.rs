@@ -1,7 +1,9 @@
 //! External agents in virtual time.
 
 use agentsvc_components::a2a::outbound::{A2aAgent, A2aAgentId, A2aCard, A2aDialect, A2aSecret, A2aSent, A2aSentState};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::StoredComponent;
 use agentsvc_components::{AgentId, RefusalKind};
 
@@ -301,4 +303,25 @@ fn wrong_messages_change_nothing() {
     assert!(world.ask(Get::<A2aSentView>(A2aSentId(AgentId(uuid::Uuid::nil()).0))).is_err());
     assert!(tries(&mut world).is_empty());
     settled(&mut world);
+}
+
+#[test]
+fn the_agents_of_a_family_leave_tasks_to_others_also_over_a_restart() {
+    let mut world = TestWorld::new();
+    let to = known(&mut world, "one");
+    let [agent, other] = ["a", "b"].map(|name| world.spawn(name));
+    let holder = Holder::Family(agent);
+    let of = |agent| SendToA2aAgent { from: Some(agent), ..message(to) };
+    let shares = |world: &TestWorld| world.engine.world().resource::<SentTasks>().shares.clone();
+    world.ask(of(agent)).unwrap();
+    let before = shares(&world);
+    world.restart();
+    assert_eq!(shares(&world), before);
+    let share = limits::A2A_SENT_OPEN_MAX / limit::POOL_SHARES;
+    world.engine.world_mut().resource_mut::<SentTasks>().shares.add(Some(holder), share - 1, 0);
+    let refused = world.ask(of(agent)).unwrap_err();
+    assert_eq!(refused.code.as_deref(), Some("a2a_sent_full"));
+    assert!(refused.message.contains("family") && refused.retry_after_secs.is_some(), "{refused:?}");
+    world.ask(of(other)).unwrap();
+    world.ask(message(to)).unwrap();
 }

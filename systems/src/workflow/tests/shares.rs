@@ -97,7 +97,7 @@ fn a_user_leaves_definitions_to_others_and_longer_ones_take_the_share_of_whoever
     let taken = own.workflow.bytes();
     pretend(&mut world, 0, limit::WORKFLOWS_BYTES_MAX / limit::POOL_SHARES - taken);
     for workflow in [given, own.id] {
-        let patch = WorkflowPatch { description: Some("longer".into()), ..WorkflowPatch::default() };
+        let patch = WorkflowPatch { description: Some("longer than what for".into()), ..WorkflowPatch::default() };
         share_is_full(world.ask(UpdateWorkflow { workflow, patch }), "workflows_full", "a user");
     }
     world.actor = key_of(2);

@@ -10,7 +10,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "event",
-    uses: &["tool"],
+    uses: &["session", "tool"],
     brings: |brought| brought.add([publish::TOOL]),
     commands: &[Subcommand::group::<cli::Event>(66, "event", "List recent events, and publish events for triggers")
         .with(&[Resource::at("/api/events")])

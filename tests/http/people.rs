@@ -61,21 +61,6 @@ fn a_key_is_shown_once_works_over_a_kill_and_is_refused_once_revoked() {
 }
 
 #[test]
-fn a_key_may_stand_alone_in_its_header() {
-    let daemon = daemon();
-    let (_, eve) = person(&daemon, "eve", "viewer");
-    let key = eve.key.expect("a key");
-    let plain = Client { key: None, ..daemon.client() };
-    let who = |headers: &[(&str, &str)]| plain.send("GET", "/api/whoami", headers, None);
-    assert_eq!(who(&[("X-API-Key", &key)]).expect(200)["name"], json!("eve"));
-    assert_eq!(who(&[("x-api-key", "the-key-of-the-configuration")]).expect(200)["kind"], json!("owner"));
-    assert_eq!(who(&[("x-api-key", "wrong")]).status, 401);
-    // The role is the same, whichever header says who it is.
-    let body = manifest("a").to_string();
-    plain.send("POST", "/api/agents", &[("x-api-key", &key)], Some(body.as_bytes())).refused(403);
-}
-
-#[test]
 fn what_a_key_opened_ends_with_the_key_and_with_its_time() {
     let daemon = daemon();
     for (body, ends) in

@@ -5,7 +5,9 @@ use std::fs;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 
+use crate::people;
 use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::stream::Events;
@@ -191,4 +193,19 @@ fn no_log_line_holds_a_secret_whichever_way_it_came() {
     {
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
+}
+
+#[test]
+fn a_key_may_stand_alone_in_its_header() {
+    let daemon = people::daemon();
+    let (_, eve) = people::person(&daemon, "eve", "viewer");
+    let key = eve.key.expect("a key");
+    let plain = Client { key: None, ..daemon.client() };
+    let who = |headers: &[(&str, &str)]| plain.send("GET", "/api/whoami", headers, None);
+    assert_eq!(who(&[("X-API-Key", &key)]).expect(200)["name"], json!("eve"));
+    assert_eq!(who(&[("x-api-key", "the-key-of-the-configuration")]).expect(200)["kind"], json!("owner"));
+    assert_eq!(who(&[("x-api-key", "wrong")]).status, 401);
+    // The role is the same, whichever header says who it is.
+    let body = json!({ "manifest_toml": "name = \"a\"\n" }).to_string();
+    plain.send("POST", "/api/agents", &[("x-api-key", &key)], Some(body.as_bytes())).refused(403);
 }

@@ -19,12 +19,17 @@ const PER_HOLDER: &[(&str, &str)] = &[
       APPROVALS_PENDING_OF_FAMILY_BYTES_MAX APPROVALS_DECIDED_MAX APPROVALS_PENDING_BYTES_MAX APPROVALS_DECIDED_BYTES_MAX \
       TRIGGERS_MAX TRIGGERS_BYTES_MAX GOALS_MAX GOALS_BYTES_MAX TASKS_OPEN_MAX TASKS_BYTES_MAX TASKS_ENDED_MAX \
       MATCHES_WAITING_MAX CASCADE_WAITING_MAX WORKFLOWS_MAX WORKFLOWS_BYTES_MAX WORKFLOW_RUNS_OPEN_MAX \
-      WORKFLOW_RUNS_OPEN_BYTES_MAX WORKFLOW_RUNS_KEPT_BYTES_MAX SCHEDULES_MAX SCHEDULES_BYTES_MAX FAMILY_SCHEDULES_MAX \
+      WORKFLOW_RUNS_OPEN_BYTES_MAX WORKFLOW_RUNS_KEPT_BYTES_MAX SCHEDULES_MAX SCHEDULES_BYTES_MAX SHARE_SCHEDULES_MAX \
       UPLOADS_OPEN_MAX UPLOADS_OPEN_OF_USER_MAX ATTACHING_MAX ATTACHING_OF_ONE_MAX PDFS_READ_MAX BODIES_BYTES_MAX \
       BODIES_SMALL_BYTES_MAX SHELLS_MAX SHELLS_FAMILY_MAX WEB_FETCHES_MAX WEB_FETCHES_FAMILY_MAX HEAVY_CALLS_MAX \
-      HEAVY_CALLS_FAMILY_MAX WEB_RELAYED_BYTES_MAX",
+      HEAVY_CALLS_FAMILY_MAX WEB_RELAYED_BYTES_MAX TURNS_OPEN_MAX CONNECTIONS_MAX CONNECTIONS_LIMITED_MAX CONNECTIONS_USER_MAX \
+      ANSWERS_BYTES_MAX ANSWERS_SMALL_BYTES_MAX ANSWERS_UNREAD_MAX",
     ),
-    ("a2a", "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX"),
+    (
+        "a2a",
+        "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX \
+      A2A_CLIENT_TASKS_OPEN_MAX A2A_KNOWN_CLIENTS_MAX A2A_KNOWN_OPEN_REQUESTS_MAX A2A_KNOWN_TASKS_OPEN_MAX",
+    ),
     ("agent", "AGENTS_MAX AGENT_DESCENDANTS_MAX AGENT_DESCENDANTS_BYTES_MAX MANIFESTS_BYTES_MAX"),
     ("browser", "BROWSER_POSTS_BYTES_MAX BROWSER_POSTS_FAMILY_BYTES_MAX"),
     ("channel", "SENDS_OPEN_MAX SENDS_BYTES_MAX"),
@@ -37,6 +42,7 @@ const PER_HOLDER: &[(&str, &str)] = &[
         "PROMPT_VERSIONS_MAX PROMPT_VERSIONS_BYTES_MAX PROMPT_EXPERIMENTS_MAX PROMPT_EXPERIMENTS_BYTES_MAX \
       PROMPT_IMPRESSIONS_KEPT_MAX",
     ),
+    ("session", "SESSIONS_MAX"),
     ("sign_in", "SIGN_INS_MAX SIGN_INS_BYTES_MAX USER_SIGN_INS_MAX"),
     (
         "skill_evolution",
@@ -97,12 +103,10 @@ const INSTALLATION: &[(&str, &str)] = &[
 /// Pools that users with a limited role or families of agents reach without a share, with the reason why that is borne.
 const UNSHARED: &[(&str, &str, &str)] = &[
     ("", "BRIDGE_COMMANDS_MAX STORE_BACKLOG_BYTES_MAX", "every step empties it, and each client has a rate"),
-    ("", "TURNS_OPEN_MAX", "turns stand in line fairly, agent by agent, but fill the world"),
+    ("", "TURNS_ENDED_PER_STEP_MAX", "the rest ends in the steps that follow"),
     ("", "EFFECTS_OUT_MAX", "calls go out agent by agent in turn"),
     ("", "COMPACTIONS_MAX", "automatic ones wait; each ends by itself"),
     ("", "COMPACTION_PAUSES_MAX", "one that is forgotten lets a session try sooner"),
-    ("", "CONNECTIONS_MAX", "a key opens as many as there are"),
-    ("", "ANSWERS_BYTES_MAX ANSWERS_SMALL_BYTES_MAX ANSWERS_UNREAD_MAX", "bounded by address, not by user"),
     ("", "RATE_KEYS_MAX", "buckets of addresses and keys; full ones are swept out"),
     ("", "AGENTS_CHANGED_MAX", "a change beyond is not pushed; each push empties it"),
     ("", "AGENT_LOG_LINES_MAX", "the log file has them all"),
@@ -132,7 +136,7 @@ const UNSHARED: &[(&str, &str, &str)] = &[
         "bounded by agent; the rest waits",
     ),
     ("proactive_memory", "MEMORIZE_OUT_MAX", "one of each agent; the rest waits"),
-    ("session", "SESSIONS_MAX", "bounded by agent, and in bytes by user and family"),
+    ("session", "CLEARINGS_MAX", "each ends by itself, step by step"),
     ("wasm", "WASM_COMPILATIONS_MAX WASM_CACHE_MODULES_MAX WASM_CACHE_BYTES_MAX", "they wait, or are compiled again"),
     (
         "webhook",

@@ -16,6 +16,7 @@ use crate::kernel::check::Faults;
 use crate::kernel::fires::Fires;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::{Removed, react};
 use crate::kernel::record::{self, Error};
 use crate::kernel::restore::Records;
 use crate::session;
@@ -102,9 +103,13 @@ pub(super) fn restore(world: &mut World, gone: Vec<Entity>) {
 
 /// Once all turns are back, nobody finds those agents any more.
 pub(super) fn hide(world: &mut World, _: &mut Records) -> Result<(), Error> {
-    let gone: Vec<AgentId> = world.resource::<Removals>().0.iter().map(|entity| id_of(world, *entity)).collect();
-    let mut index = world.resource_mut::<Index>();
-    gone.into_iter().for_each(|id| index.agents.remove(id));
+    let gone: Vec<(AgentId, Entity)> =
+        world.resource::<Removals>().0.iter().map(|entity| (id_of(world, *entity), *entity)).collect();
+    for (id, entity) in gone {
+        // What was out of theirs when the daemon ended counted at them until here.
+        react(world, &Removed { entity, id });
+        world.resource_mut::<Index>().agents.remove(id);
+    }
     Ok(())
 }
 

@@ -144,7 +144,7 @@ fn a_stop_of_very_many_turns_is_bounded_too_and_a_crash_does_not_undo_it() {
         let calls = std::mem::take(&mut world.calls);
         assert!(!calls.is_empty() && calls.len() < 2 * PORTION);
         world.ask(StopAgents(vec![agent])).unwrap();
-        assert!(turns(&world) > 3 * PORTION, "some are left for the next steps");
+        assert!(turns(&world) >= 3 * PORTION, "some are left for the next steps");
         if crashes {
             world.restart();
         }

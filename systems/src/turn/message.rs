@@ -355,9 +355,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     taint::began(world, owner, session, taint);
     world.resource_mut::<TurnTotals>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
-    let event = Event::MessageReceived { agent: agent_id, session: session_id, turn, text };
-    let happened = told::of_turn(world, entity, event);
-    world.resource_mut::<Events>().push(happened);
+    tell(world, entity, Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
     let mut outbox = world.resource_mut::<Outbox>();
     outbox.late.extend(late);
     outbox.mark(session);
@@ -369,6 +367,12 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         admit::enqueue(world, entity);
     }
     (entity, MessageTaken { session: session_id, turn })
+}
+
+/// Tells an event of a turn.
+fn tell(world: &mut World, turn: Entity, event: Event) {
+    let event = told::of_turn(world, turn, event);
+    world.resource_mut::<Events>().push(event);
 }
 
 /// What brought the untrusted content that a turn begins with, for people.

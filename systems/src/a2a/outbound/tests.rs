@@ -11,6 +11,7 @@ use super::*;
 use crate::a2a::error_codes;
 use crate::a2a::limits;
 use crate::kernel::entities::Get;
+use crate::kernel::share::Shares;
 use crate::testing::TestWorld;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
@@ -314,7 +315,9 @@ fn the_agents_of_a_family_leave_tasks_to_others_also_over_a_restart() {
     let of = |agent| SendToA2aAgent { from: Some(agent), ..message(to) };
     let shares = |world: &TestWorld| world.engine.world().resource::<SentTasks>().shares.clone();
     world.ask(of(agent)).unwrap();
+    end(&mut world, SEND, TryEnd::Done(report(A2aSentState::Submitted, Some("r"), None)));
     let before = shares(&world);
+    assert_ne!(before, Shares::default());
     world.restart();
     assert_eq!(shares(&world), before);
     let share = limits::A2A_SENT_OPEN_MAX / limit::POOL_SHARES;

@@ -287,7 +287,7 @@ fn names_stand_for_ids_everywhere() {
     // A trigger goes by its agent, as long as that has one.
     let trigger =
         ["trigger", "create", "--agent", "scout", "--pattern", r#"{"task_failed": {}}"#, "--prompt-template", "x"];
-    let only = text(&make(&trigger)["id"]);
+    let only = text(&make(&trigger)["trigger_id"]);
     assert_eq!(make(&["trigger", "show", "scout"])["id"], only);
     make(&trigger);
     assert!(refusal(&daemon.cli(&["trigger", "delete", "scout"]), 2).contains("agent scout has 2 triggers"));

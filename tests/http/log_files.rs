@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, text};
+use crate::support::daemon::Daemon;
 use crate::support::model::Model;
 
 const MOST: u64 = 65_536;
@@ -67,7 +67,8 @@ fn lines_that_repeat_are_counted_for_each_agent() {
     assert!(daemon.wait().success());
     let lines = lines(&daemon);
     let about = |of: &str| -> Vec<&Value> {
-        let is_about = |line: &&Value| line["agent"] == of && text(&line["message"]).starts_with(FAILED);
+        let is_failure = |line: &&Value| line["message"].as_str().is_some_and(|text| text.starts_with(FAILED));
+        let is_about = |line: &&Value| line["agent"] == of && is_failure(line);
         lines.iter().filter(is_about).collect()
     };
     let (told, plain): (Vec<_>, Vec<_>) = about(&agent).into_iter().partition(|line| line["left_out"].is_u64());

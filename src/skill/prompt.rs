@@ -54,7 +54,7 @@ fn list(catalog: &Catalog, manifest: &Manifest, policy: InjectionPolicy) -> Opti
     let forms = [SKILL_DESCRIPTION_SHOWN_CHARS_MAX, SHORT_CHARS, 0];
     let rows = forms.into_iter().map(|chars| rows(&skills, chars, policy));
     let fits = |rows: &String| rows.len() <= SKILL_CATALOG_BYTES_MAX;
-    let mut rows = rows.into_iter().find(fits).unwrap_or_else(|| names(&skills));
+    let mut rows = rows.into_iter().find(fits).unwrap_or_else(|| names(&skills, policy));
     rows.insert_str(0, BEFORE);
     rows.push_str(AFTER);
     Some(rows)
@@ -65,7 +65,7 @@ fn rows(skills: &[&Arc<Skill>], chars: usize, policy: InjectionPolicy) -> String
     for skill in skills {
         let name = one_line(&skill.name, usize::MAX);
         let about = one_line(&skill.description, chars);
-        let about = if about.is_empty() { Some(about) } else { skill.listed(policy, &about) };
+        let about = skill.listed(policy, &about);
         let _ = match about.unwrap_or_default() {
             about if about.is_empty() => writeln!(text, "- {name}"),
             about => writeln!(text, "- {name}: {about}"),
@@ -78,9 +78,11 @@ fn rows(skills: &[&Arc<Skill>], chars: usize, policy: InjectionPolicy) -> String
 }
 
 /// As many names as there is room for, and how many there are beside them.
-fn names(skills: &[&Arc<Skill>]) -> String {
+fn names(skills: &[&Arc<Skill>], policy: InjectionPolicy) -> String {
     let mut text = String::new();
-    for (count, skill) in skills.iter().enumerate() {
+    // There is no room to say what is wrong with a name.
+    let harmless = skills.iter().filter(|skill| skill.has_harmless_name(policy));
+    for (count, skill) in harmless.enumerate() {
         let name = one_line(&skill.name, usize::MAX);
         if text.len() + name.len() + 64 > SKILL_CATALOG_BYTES_MAX {
             let _ = writeln!(text, "({} more: call skill_list)", skills.len() - count);

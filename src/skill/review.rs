@@ -78,6 +78,11 @@ impl Skill {
         Some(shown(policy, both, description).unwrap_or_else(withheld))
     }
 
+    /// May its name stand alone, without a notice?
+    pub(super) fn has_harmless_name(&self, policy: InjectionPolicy) -> bool {
+        policy == InjectionPolicy::Off || self.suspicions.name.is_empty()
+    }
+
     /// The description of a tool as models read it; `None` where it is not to be offered.
     pub(super) fn tool_description(&self, policy: InjectionPolicy, tool: &str, description: &str) -> Option<String> {
         shown(policy, self.suspicions.tools.get(tool).map(Vec::as_slice).unwrap_or_default(), description)

@@ -14,7 +14,7 @@ from people import KEY, names, sign_in
 from stage import config, until
 
 #: Words that begin the names of buttons that change something.
-CHANGES = re.compile("^(Accept|Add|Allow|Approve|Budget|Check|Clean|Confirm|Create|Delete|Disable|Discover|Edit|Enable|End|Install|Keep|Lower|Make|Pause|Reconnect"
+CHANGES = re.compile("^(Accept|Add|Allow|Approve|Budget|Check for|Clean|Confirm|Create|Delete|Disable|Discover|Edit|Enable|End|Install|Keep|Lower|Make|Pause|Reconnect"
                      "|Rehearse|Reject|Reload|Remove|Replace|Restore|Resume|Revoke|Save|Select|Send|Set|Start|Stop|Test|Use|Withdraw)\\b")
 
 

@@ -87,7 +87,7 @@ fn operation(route: &Route, schemas: &mut Schemas<'_>) -> Value {
     }
     match route.auth {
         Auth::Public | Auth::Page => operation["security"] = json!([]),
-        Auth::Optional => operation["security"] = json!([{"bearer": []}, {}]),
+        Auth::Optional => operation["security"] = json!([{"bearer": []}, {"apiKey": []}, {}]),
         Auth::Bearer | Auth::Socket => {}
     }
     operation

@@ -101,7 +101,7 @@ pub(crate) struct KeyBody {
     /// The only scopes that it has. Default: all those of the role.
     #[serde(default)]
     pub(crate) scopes: Vec<ScopeWord>,
-    /// Seconds from now on after which it is refused. Default: when the key expires that creates it, if ever. More than that: 400.
+    /// Seconds until it is refused. Default: the expiry of the key that creates it, or never. A later time is refused (400).
     #[serde(default)]
     pub(crate) expires_in_secs: Option<u32>,
 }

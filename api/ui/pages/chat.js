@@ -171,7 +171,7 @@ class Chat {
     const isDown = Boolean(agent && agent.state !== "Running");
     this.state.hidden = !isDown;
     this.state.textContent = agent?.state ?? "";
-    this.startButton.hidden = !isDown || !seesAll();
+    this.startButton.hidden = !isDown || !seesAll() || !can("write") || !can("chat");
     this.more.hidden = this.page.hidden = !agent;
     if (agent) this.page.href = `#/agent/${encodeURIComponent(agent.id)}`;
   }
@@ -408,7 +408,7 @@ class Chat {
       { heading: "Agent" },
       { label: "Overview and settings", icon: "settings", run: () => this.ctx.go(["agent", agent.id]) },
       { label: "Memory of the agent", icon: "database", all: true, run: () => this.ctx.go(["memory"], { agent: agent.id }) },
-      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: "write", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
+      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: isRunning || !can("write") ? "write" : "chat", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
       { label: "Clone the agent", icon: "copy", scope: "write", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
       { heading: "Delete" },
       { label: "Delete this session", icon: "trash", scope: "write", danger: true, run: () => this.removeSession() },

@@ -84,7 +84,7 @@ export async function mount(root, ctx) {
     const button = (label, run) => h("button", { type: "button", class: "small", "aria-label": `${label}: ${item.title}`, data: { key: `${label} ${item.id}` }, onclick: () => run(item).catch(showError) }, label);
     return [
       item.run?.href ? h("a", { class: "button small", href: item.run.href, "aria-label": `Open run: ${item.title}` }, "Open run") : item.run ? button("Open run", openRun) : null,
-      item.again && can("write") ? button("Run again", runAgain) : null,
+      item.again && can("write") && can("chat") ? button("Run again", runAgain) : null,
     ];
   }
 

@@ -22,6 +22,9 @@ const IDS_SHOWN: usize = 10;
 const NAME_KEYS: [&str; 5] = ["name", "title", "label", "display_name", "hand_id"];
 /// Keys of agents' ids beside those that end with `agent_id`.
 const AGENT_KEYS: [&str; 2] = ["posted_by", "claimed_by"];
+/// Keys of what agents and clients wrote themselves. It is shown as it is: what it says of agents is not the daemon's word.
+const FREE_KEYS: [&str; 8] =
+    ["payload", "input", "arguments", "output", "result", "answer_schema", "input_schema", "metadata"];
 
 /// Where the items of one kind are listed.
 #[derive(Clone, Debug)]
@@ -221,6 +224,7 @@ fn walk_agents(value: &Value, each: &mut impl FnMut(&str, &str)) {
                     {
                         each(key, id);
                     }
+                    _ if FREE_KEYS.contains(&key.as_str()) => {}
                     _ => walk_agents(value, each),
                 }
             }
@@ -239,16 +243,18 @@ fn put_names(value: &mut Value, names: &BTreeMap<String, String>) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| put_names(item, names)),
         Value::Object(keys) => {
-            for value in keys.values_mut() {
+            for (_, value) in keys.iter_mut().filter(|(key, _)| !FREE_KEYS.contains(&key.as_str())) {
                 put_names(value, names);
             }
-            let agents: Vec<String> = keys.keys().filter(|key| is_agent(key)).cloned().collect();
+            // An id whose place is taken stays as it is.
+            let is_free = |key: &&String| !keys.contains_key(key.trim_end_matches("_id"));
+            let agents: Vec<String> = keys.keys().filter(|key| is_agent(key)).filter(is_free).cloned().collect();
             for key in agents {
                 let short = key.trim_end_matches("_id").to_owned();
                 let known = keys.remove(&format!("{short}_name")).filter(Value::is_string);
                 let Some(id) = keys.remove(&key) else { continue };
                 let name = known.unwrap_or_else(|| named(id, names));
-                keys.entry(short).or_insert(name);
+                keys.insert(short, name);
             }
             for key in AGENT_KEYS {
                 if let Some(id) = keys.get_mut(key) {
@@ -278,15 +284,18 @@ mod tests {
             { "id": "1", "agent_id": "1", "claimed_by": "1" },
             { "id": "2", "agent_id": "9", "target_agent_id": null },
             { "id": "3", "agent_id": "1", "agent_name": "as it was" },
+            // What an agent wrote is shown as it is.
+            { "id": "4", "payload": { "agent_id": "1", "agent_name": "harmless", "agent": "x" }, "agent": "y", "agent_id": "1" },
         ]});
         let mut asked = Vec::new();
         walk_agents(&list, &mut |key, id| asked.push(format!("{key} {id}")));
-        assert_eq!(asked, ["agent_id 1", "claimed_by 1", "agent_id 9"]);
+        assert_eq!(asked, ["agent_id 1", "claimed_by 1", "agent_id 9", "agent_id 1"]);
         put_names(&mut list, &names);
         let expected = json!({ "tasks": [
             { "id": "1", "agent": "scout", "claimed_by": "scout" },
             { "id": "2", "agent": "9", "target_agent": null },
             { "id": "3", "agent": "as it was" },
+            { "id": "4", "payload": { "agent_id": "1", "agent_name": "harmless", "agent": "x" }, "agent": "y", "agent_id": "1" },
         ]});
         assert_eq!(list, expected);
     }

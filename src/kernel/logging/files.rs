@@ -90,7 +90,8 @@ impl RollingFile {
     /// Goes over to the next file. Makes room first, also on a disk that takes no more.
     fn roll(&mut self, day: NaiveDate, least: u32) -> io::Result<()> {
         let flushed = self.file.flush();
-        let more = prune(&self.directory, day, self.bytes_max - self.bytes_max / PARTS)?;
+        // A folder that cannot be read must not end the log.
+        let more = prune(&self.directory, day, self.bytes_max - self.bytes_max / PARTS).unwrap_or_default();
         self.deleted.files += more.files;
         self.deleted.bytes += more.bytes;
         flushed?;
@@ -182,7 +183,8 @@ fn prune(directory: &Path, today: NaiveDate, bytes_max: u64) -> io::Result<Delet
             continue;
         }
         match fs::remove_file(&part.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            // One that cannot be deleted must not keep the others, and the next file, away.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
             _ if part.day >= oldest => {
                 deleted.files += 1;
                 deleted.bytes += bytes;

@@ -197,6 +197,14 @@ fn variable() -> Option<String> {
     std::env::var("RUST_LOG").ok()
 }
 
+/// What is left out is counted in lines that a filter for some parts of the program lets through, too.
+fn with_repeats(filter: EnvFilter) -> EnvFilter {
+    match format!("{}=info", repeats::TARGET).parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    }
+}
+
 /// `RUST_LOG` when it is there and valid, else the configured level.
 fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {
     let configured = || match level {
@@ -205,7 +213,7 @@ fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>
     };
     match variable.filter(|text| !text.trim().is_empty()).map(EnvFilter::try_new) {
         None => (configured(), None),
-        Some(Ok(filter)) => (filter, None),
+        Some(Ok(filter)) => (with_repeats(filter), None),
         Some(Err(error)) => (configured(), Some(format!("RUST_LOG is ignored: {error}"))),
     }
 }

@@ -32,7 +32,7 @@ const TEXT_BYTES_MAX: usize = 200;
 /// Fields that say whom a line is about; the first that it has counts.
 const SUBJECTS: [&str; 8] = ["agent", "channel", "server", "plugin", "hook", "provider", "workflow", "node"];
 /// The target of the lines that say how many more there were.
-const TARGET: &str = module_path!();
+pub(super) const TARGET: &str = module_path!();
 
 /// The bound on lines that repeat. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -112,6 +112,8 @@ impl Repeats {
         }
         let named = SUBJECTS.iter().find_map(|name| Some((*name, metadata.fields().field(name)?)));
         let subject = named.map(|(name, field)| (name, text_of(event, &field).into_boxed_str()));
+        // Made before the lock: what a line says of itself may log, or panic, too.
+        let message = metadata.fields().field("message").map(|field| text_of(event, &field));
         let mut period = self.0.period.lock();
         // With some left out the thread ends it.
         if !period.is_full && now.saturating_duration_since(period.began) >= PERIOD {
@@ -121,7 +123,6 @@ impl Repeats {
             return true;
         };
         let left_out = lines.left_out.get_or_insert_with(|| {
-            let message = metadata.fields().field("message").map(|field| text_of(event, &field));
             LeftOut { count: 0, metadata, subject, message: message.unwrap_or_default() }
         });
         left_out.count += 1;

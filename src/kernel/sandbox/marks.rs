@@ -44,7 +44,7 @@ impl Marks {
         if mode(&stat).intersects(SHARED) {
             tracing::warn!(
                 folder = name,
-                "others could write the folder that says whose workspaces are; they no longer can"
+                "other users could write to the folder that records the owners of workspaces; its permissions are now 0700"
             );
             rustix::fs::fchmod(&folder, Mode::RWXU)?;
         }

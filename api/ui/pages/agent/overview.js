@@ -137,7 +137,7 @@ export async function mount(root, ctx) {
     const isRunning = ctx.agent.state === "Running";
     const { api } = ctx;
     return [
-      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [ctx.agent.id] }); await again(); toast(isRunning ? "Stopped" : "Started"); } },
+      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: isRunning ? "write" : "chat", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [ctx.agent.id] }); await again(); toast(isRunning ? "Stopped" : "Started"); } },
       { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `${path}/clone`, {}); toast(`${made.name} was created.`); ctx.go(["agent", made.agent_id]); } },
       { label: "Delete the agent", icon: "trash", danger: true, run: remove },
     ];

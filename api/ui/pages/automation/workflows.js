@@ -6,6 +6,7 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { emptyState, field, fill, h, refill, skeleton } from "../../lib/dom.js";
 import { count, duration, stamp, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { editDeliveries } from "./deliveries.js";
 import { Graph } from "./graph.js";
@@ -76,7 +77,7 @@ export async function mount(root, ctx) {
       h("div", { class: "card stack" },
         h("div", { class: "bar-row" },
           h("div", { class: "grow" }, h("h2", {}, open.name), open.description ? h("p", { class: "dim" }, open.description) : null),
-          h("button", { type: "button", class: "primary", onclick: () => start().catch(showError) }, icon("play", 18), "Run"),
+          can("chat") ? h("button", { type: "button", class: "primary", onclick: () => start().catch(showError) }, icon("play", 18), "Run") : null,
           menuButton({ label: `More for ${open.name}`, key: "more", items: () => [
             { label: "Edit", icon: "edit", run: change },
             { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(`/api/workflows/${open.id}`, open.name) },

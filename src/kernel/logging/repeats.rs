@@ -122,8 +122,11 @@ impl Repeats {
         let Some(lines) = period.take(metadata.callsite(), subject.as_ref().map(|(_, text)| &**text)) else {
             return true;
         };
-        let left_out = lines.left_out.get_or_insert_with(|| {
-            LeftOut { count: 0, metadata, subject, message: message.unwrap_or_default() }
+        let left_out = lines.left_out.get_or_insert_with(|| LeftOut {
+            count: 0,
+            metadata,
+            subject,
+            message: message.unwrap_or_default(),
         });
         left_out.count += 1;
         if !std::mem::replace(&mut period.is_full, true) {

@@ -33,7 +33,10 @@ fn moment(world: &World) -> Timestamp {
 /// What calls that came back have cost today: those of a client that showed a key, or those of all others.
 pub(super) fn spent(world: &World, client: Option<&str>) -> Micros {
     let Some(day) = state::<A2aDay>(world, day_of(moment(world))) else { return Micros::ZERO };
-    client.map_or(day.cost, |client| day.known.get(client).copied().unwrap_or_default())
+    // What has no place of its own counts with that of all others.
+    let is_full = day.known.len() >= limits::A2A_KNOWN_CLIENTS_MAX;
+    let of_others = if is_full { day.cost } else { Micros::ZERO };
+    client.map_or(day.cost, |client| day.known.get(client).copied().unwrap_or(of_others))
 }
 
 /// What those of all clients have cost today.
@@ -78,11 +81,14 @@ pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusa
     if settings.is_off {
         return Err(Refusal::of(error_codes::A2A_OFF, "a client of A2A began this, and A2A is off"));
     }
+    if settings.daily_limit.is_zero() {
+        return Ok(());
+    }
     let client = client_of(world, call.began_in);
     check(world, client, settings.daily_limit)?;
     let reserved = reserved(world, client);
     let together = spent(world, client).plus(reserved).plus(call.worst);
-    if settings.daily_limit.is_zero() || reserved.is_zero() || together <= settings.daily_limit {
+    if reserved.is_zero() || together <= settings.daily_limit {
         return Ok(());
     }
     Err(Refusal::busy("what is left of the daily limit of A2A tasks is reserved for active calls", 1))

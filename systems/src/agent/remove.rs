@@ -58,7 +58,7 @@ pub(crate) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     react(world, &Removed { entity, id });
     match fits {
         true => removing::end(world, entity),
-        false => world.resource_mut::<Index>().agents.remove(id),
+        false => removing::hide_one(world, entity, id),
     }
     world.op(record::remove_manifest_text(id));
     world.audit(audit_kinds::AGENT_TERMINATED, id, json!({ "name": name, "turns": turns }));

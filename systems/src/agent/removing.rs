@@ -39,15 +39,22 @@ pub(super) fn fits(world: &mut World, agent: Entity) -> bool {
     work <= left
 }
 
-/// Takes an agent out of its family and from its user, and stops it for good: its turns end in this step and those that follow.
+/// Stops an agent for good: its turns end in this step and those that follow.
 pub(super) fn begin(world: &mut World, entity: Entity) {
-    session::leave_kin(world, entity);
     world.entity_mut(entity).remove::<ImportedFrom>();
     if let Some(mut agent) = world.get_mut::<Agent>(entity) {
         agent.state = AgentState::Terminated;
     }
     world.mark(entity);
     world.resource_mut::<Removals>().0.push_back(entity);
+}
+
+/// Takes such an agent out of its family and from its user, once all who count what those have heard that it goes. Nobody finds it
+/// any more.
+pub(super) fn hide_one(world: &mut World, entity: Entity, id: AgentId) {
+    session::leave_kin(world, entity);
+    world.mark(entity);
+    world.resource_mut::<Index>().agents.remove(id);
 }
 
 /// Ends turns of agents that are gone, as many as a step may.

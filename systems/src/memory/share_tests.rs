@@ -1,6 +1,7 @@
 //! What the agents of one user and of one family remember together.
 
 use agentsvc_components::kernel::id::UserId;
+use agentsvc_components::kernel::limit::TURNS_ENDED_PER_STEP_MAX;
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
 use uuid::Uuid;
 
@@ -9,8 +10,39 @@ use super::*;
 use crate::agent::{RemoveAgents, SetOwner, SpawnChild};
 use crate::config::Settings;
 use crate::testing::{TestWorld, key_of, spawn_command};
+use crate::turn::{NewMessage, PostMessage};
 
 const MOST: u64 = 100;
+
+/// An agent with more turns than end in one step gives back what it remembers, too, at once.
+#[test]
+fn an_agent_that_goes_step_by_step_gives_room_back() {
+    let mut world = TestWorld::with(Settings { family_memory_max_bytes: MOST, ..Settings::default() });
+    let mut top = spawn_command("top");
+    top.manifest.capabilities.agent_spawn = Some(true);
+    top.hash = crate::manifest::hash(&top.manifest);
+    let top = world.ask(top).unwrap().agent;
+    let child = world.ask(SpawnChild { parent: top, child: spawn_command("child"), by: None }).unwrap().agent;
+    world.actor = key_of(1);
+    let [one, two] = ["one", "two"].map(|name| world.ask(spawn_command(name)).unwrap().agent);
+    world.actor = Actor::Api;
+    for (stays, goes) in [(top, child), (one, two)] {
+        put(&mut world, goes, 60, None).unwrap();
+        full(put(&mut world, stays, 41, None));
+        for _ in 0..TURNS_ENDED_PER_STEP_MAX + 2 {
+            world.begin(PostMessage { agent: goes, session: None, message: NewMessage::text("go") });
+        }
+        world.step();
+        assert!(world.ask(RemoveAgents(vec![goes])).unwrap()[0].1.is_ok());
+        assert!(world.engine.stats().turns_open > 0, "some are left for the next steps");
+        assert_eq!(world.engine.check(), [] as [String; 0]);
+        put(&mut world, stays, 100, None).unwrap();
+        while world.engine.has_work() {
+            world.step();
+        }
+        assert_eq!(world.engine.check(), [] as [String; 0]);
+    }
+}
 
 /// Stores so many bytes under the key `k`, in the place of so many.
 fn put(world: &mut TestWorld, agent: AgentId, bytes: usize, replaces: Option<u64>) -> Result<MemoryUse, Refusal> {

@@ -114,7 +114,7 @@ fn begin(world: &mut World, agent: AgentId) -> Result<Clearing, Refusal> {
 fn advance(world: &mut World, clearing: &mut Clearing) {
     while let Ok(owner) = index::agent(world, clearing.agent) {
         let Some(id) = world.resource::<Index>().sessions_of(owner, clearing.after).next() else { break };
-        if world.resource::<Fires>().ends() == 0 {
+        if clearing.after.is_some() && world.resource::<Fires>().ends() == 0 {
             return;
         }
         let Some(entity) = index::session(world, id) else { break };

@@ -5,7 +5,10 @@ import type { PageQuery, RoleWord, ScopeWord } from "./shared.js";
 
 /** A key to be made. */
 export interface KeyBody2 {
-  /** Seconds from now on after which it is refused. Default: never. */
+  /**
+   * Seconds until it is refused. Default: the expiry of the key that creates it, or never. A later time is refused
+   * (400).
+   */
   expires_in_secs?: number | null;
   /** Name: one line of at most 128 bytes; no other key has it. */
   name: string;

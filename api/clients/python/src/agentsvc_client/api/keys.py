@@ -15,7 +15,8 @@ class KeyBody2(TypedDict):
     """A key to be made."""
 
     expires_in_secs: NotRequired[int | None]
-    """Seconds from now on after which it is refused. Default: never."""
+    """Seconds until it is refused. Default: the expiry of the key that creates it, or never. A later time is refused
+    (400)."""
     name: str
     """Name: one line of at most 128 bytes; no other key has it."""
     role: NotRequired[RoleWord | None]

@@ -302,10 +302,10 @@ mod tests {
         assert_eq!(filter(LogLevel::Warn, None).0.to_string(), "warn");
         assert_eq!(filter(LogLevel::Warn, Some("")).0.to_string(), "warn");
         // What is left out is counted, whatever the variable is about.
-        let counted = |rest: &str| format!("{}=info,{rest}", repeats::TARGET);
+        let counted = |rest: &str| format!("{}=info,{rest}", super::repeats::TARGET);
         assert_eq!(filter(LogLevel::Warn, Some("debug")).0.to_string(), counted("debug"));
         let (of_one, _) = filter(LogLevel::Warn, Some("agentsvc_systems=info"));
-        assert!(of_one.to_string().contains(repeats::TARGET), "{of_one}");
+        assert!(of_one.to_string().contains(super::repeats::TARGET), "{of_one}");
         assert!(filter(LogLevel::Info, None).0.to_string().contains("fjall=warn"));
     }
 

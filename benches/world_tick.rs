@@ -6,6 +6,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_components::event::Event;
@@ -36,6 +37,7 @@ const BEATS: usize = 2_000;
 
 fn main() {
     head("world_tick");
+    measured();
     let most = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 10_000);
     let mut harness = Harness::new();
     for (at, size) in SIZES.into_iter().filter(|size| *size <= most).enumerate() {
@@ -47,6 +49,29 @@ fn main() {
         harness.quiet(size, is_goal);
         harness.busy(size, due, BEGIN + (at as i64 + 1) * HOUR, is_goal);
     }
+}
+
+/// What it costs a step of an idle world that its systems are timed.
+fn measured() {
+    let step = |is_timed: bool| {
+        let (mut harness, start) = (Harness::new(), Instant::now());
+        if is_timed {
+            harness.engine.time_systems(Arc::new(move || start.elapsed()));
+        }
+        let rounds = (0..20).map(|_| {
+            let begun = Instant::now();
+            for _ in 0..BEATS {
+                harness.engine.set_now(Timestamp(harness.now));
+                harness.engine.step();
+            }
+            begun.elapsed() / BEATS as u32
+        });
+        rounds.min().unwrap_or_default()
+    };
+    let (plain, timed) = (step(false), step(true));
+    Row::new("a step of an idle world, its systems timed", ms(timed))
+        .beside(format!("{} not timed", ms(plain)))
+        .print();
 }
 
 /// A world that grows.

@@ -3,6 +3,8 @@
 
 #[path = "tidy/arrows.rs"]
 mod arrows;
+#[path = "tidy/commands.rs"]
+mod commands;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/links.rs"]

@@ -46,14 +46,11 @@ impl Run for Approvals {
         let client = context.client()?;
         let (id, how, given) = match self {
             Self::List => {
-                let mut answer = context.block_on(client.get("/api/approvals", &[("status", "pending")]))?;
+                let asked = client.get("/api/approvals", &[("status", "pending")]);
+                let answer = context.block_on(client.shown_answer(context.json(), asked))?;
                 if context.json() {
                     return output::json(&answer);
                 }
-                context.block_on(async {
-                    client.name_agents(&mut answer).await;
-                    Ok(())
-                })?;
                 return output::print(&listed(&answer));
             }
             Self::Approve { id, answer, reason, totp_code } => {

@@ -135,14 +135,10 @@ impl Import {
 }
 
 fn show(context: &Context, asked: impl Future<Output = Result<Value, Error>>, client: &Client) -> Result<(), Error> {
-    let mut answer = context.block_on(asked)?;
+    let answer = context.block_on(client.shown_answer(context.json(), asked))?;
     if context.json() {
         return output::json(&answer);
     }
-    context.block_on(async {
-        client.name_agents(&mut answer).await;
-        Ok(())
-    })?;
     output::print(&render(&answer))
 }
 

@@ -43,7 +43,7 @@ async function makeDefault(provider, model) {
 
 /** Asks for a key, tests it, and lets a model be chosen; true when a model is set up. */
 export async function setUpKey() {
-  // With a first key the daemon takes the first model of its provider: nobody has chosen that one.
+  // With a first key the daemon takes the first model of its provider: that one was not chosen.
   const [{ providers }, before] = await Promise.all([get("/api/providers"), get("/api/status?limit=1")]);
   const all = sorted(providers);
   const key = field("API key", textInput("", { type: "password", autocomplete: "off", spellcheck: "false", class: "code", placeholder: "sk-…" }), { hint: "Stored encrypted on this machine. It cannot be read back." });

@@ -160,6 +160,19 @@ impl Client {
         }
     }
 
+    /// What was asked for: as it is where it is printed as JSON, with the names of agents where people read it.
+    pub(crate) async fn shown_answer(
+        &self,
+        is_json: bool,
+        asked: impl Future<Output = Result<Value, Error>>,
+    ) -> Result<Value, Error> {
+        let mut answer = asked.await?;
+        if !is_json {
+            self.name_agents(&mut answer).await;
+        }
+        Ok(answer)
+    }
+
     /// Puts the names of agents into an answer that is shown to people.
     pub(crate) async fn name_agents(&self, answer: &mut Value) {
         let mut ids = BTreeSet::new();

@@ -1,7 +1,5 @@
 //! Ids that belong to an agent are in its slot, and commands say whose slot they are for.
 
-use std::path::Path;
-
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::{AgentId, ApprovalId, GoalId, Timestamp};
@@ -19,60 +17,6 @@ use crate::session::CreateSession;
 use crate::testing::{TestWorld, spawn_command};
 use crate::trigger::{CreateTrigger, NewTrigger};
 use crate::turn::{NewMessage, PostMessage};
-
-/// The source files of this crate.
-fn sources() -> Vec<String> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(std::fs::read_to_string(path).unwrap()) }
-        }
-    }
-    files
-}
-
-/// The fields of a type of this name.
-fn fields<'a>(file: &'a str, name: &str) -> &'a str {
-    let begins = [format!("pub struct {name} {{"), format!("pub struct {name}("), format!("pub enum {name} {{")];
-    let rest = begins.iter().find_map(|begin| file.split_once(begin.as_str())).map_or("", |(_, rest)| rest);
-    rest.split(['}', ';']).next().unwrap_or("")
-}
-
-#[test]
-fn every_command_of_an_agent_is_for_its_slot() {
-    // What belongs to no agent, though an agent may ask for it.
-    let of_root = ["ClaimTask", "ClaimNextTask", "HandEnvironment"];
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    for file in sources() {
-        let written = file.split("\nimpl Command for ").skip(1).map(|part| {
-            let place = part.split("PLACE: Place<Self> = Place::").nth(1).unwrap().split([';', '(']).next().unwrap();
-            (part.split(' ').next().unwrap(), place)
-        });
-        let declared = file.split("\ncommand!").skip(1).map(|part| {
-            let (declared, _) = part.split_once("\" ").unwrap().1.split_once('|').unwrap();
-            let place = declared.trim_end_matches([',', ' ', '\n', '(']).rsplit(' ').next().unwrap();
-            (declared.split(' ').next().unwrap(), place.split('(').next().unwrap())
-        });
-        for (name, place) in written.chain(declared) {
-            let fields = fields(&file, name);
-            let owned = ["AgentId", "SessionId", "TriggerId", "ScheduleId", "ApprovalId"];
-            let names_one = owned.iter().any(|id| {
-                fields.contains(&format!("agent: {id},"))
-                    || fields.trim() == format!("pub {id})")
-                    || fields.contains("pub session: SessionId,")
-                    || fields.contains(&format!("id: {id},"))
-            });
-            count += 1;
-            if names_one && !["Id", "Name"].contains(&place) && !of_root.contains(&name) {
-                wrong.push((name.to_owned(), place.to_owned()));
-            }
-        }
-    }
-    assert_eq!(wrong, []);
-    assert!(count > 90, "{count} commands were found");
-}
 
 #[test]
 fn a_command_is_for_the_slot_of_what_it_names() {

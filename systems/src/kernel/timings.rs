@@ -273,28 +273,4 @@ mod tests {
         };
         assert_eq!(ops(None), ops(Some(ticking(1))));
     }
-
-    /// What measuring costs a step of an idle world. `cargo test -p agentsvc-systems --release -- --ignored timings::`
-    #[test]
-    #[ignore = "a measurement, not a test"]
-    fn cost_of_measuring() {
-        let time = |clock: bool| {
-            let mut world = TestWorld::new();
-            let start = std::time::Instant::now();
-            if clock {
-                world.engine.time_systems(Arc::new(move || start.elapsed()));
-            }
-            let best = (0..20).map(|_| {
-                let before = std::time::Instant::now();
-                for _ in 0..10_000 {
-                    world.engine.set_now(world.now);
-                    world.engine.step();
-                }
-                before.elapsed() / 10_000
-            });
-            best.min().unwrap()
-        };
-        let (without, with) = (time(false), time(true));
-        eprintln!("a step takes {without:?} unmeasured and {with:?} measured");
-    }
 }

@@ -14,10 +14,8 @@ use crate::turn::{NewMessage, PostMessage};
 
 const MOST: u64 = 100;
 
-/// An agent with more turns than end in one step gives back what it remembers, too, at once.
-#[test]
-fn an_agent_that_goes_step_by_step_gives_room_back() {
-    let mut world = TestWorld::with(Settings { family_memory_max_bytes: MOST, ..Settings::default() });
+/// A family of two, and two agents of one user.
+fn kin(world: &mut TestWorld) -> [AgentId; 4] {
     let mut top = spawn_command("top");
     top.manifest.capabilities.agent_spawn = Some(true);
     top.hash = crate::manifest::hash(&top.manifest);
@@ -26,6 +24,14 @@ fn an_agent_that_goes_step_by_step_gives_room_back() {
     world.actor = key_of(1);
     let [one, two] = ["one", "two"].map(|name| world.ask(spawn_command(name)).unwrap().agent);
     world.actor = Actor::Api;
+    [top, child, one, two]
+}
+
+/// An agent with more turns than end in one step gives back what it remembers, too, at once.
+#[test]
+fn an_agent_that_goes_step_by_step_gives_room_back() {
+    let mut world = TestWorld::with(Settings { family_memory_max_bytes: MOST, ..Settings::default() });
+    let [top, child, one, two] = kin(&mut world);
     for (stays, goes) in [(top, child), (one, two)] {
         put(&mut world, goes, 60, None).unwrap();
         full(put(&mut world, stays, 41, None));
@@ -61,14 +67,9 @@ fn full<T: std::fmt::Debug>(result: Result<T, Refusal>) {
 #[test]
 fn a_user_and_a_family_leave_room_to_others_also_over_a_restart() {
     let mut world = TestWorld::with(Settings { family_memory_max_bytes: MOST, ..Settings::default() });
-    let mut top = spawn_command("top");
-    top.manifest.capabilities.agent_spawn = Some(true);
-    top.hash = crate::manifest::hash(&top.manifest);
-    let top = world.ask(top).unwrap().agent;
-    let child = world.ask(SpawnChild { parent: top, child: spawn_command("child"), by: None }).unwrap().agent;
+    let [top, child, one, two] = kin(&mut world);
     let other = world.spawn("other");
     world.actor = key_of(1);
-    let [one, two] = ["one", "two"].map(|name| world.ask(spawn_command(name)).unwrap().agent);
     for (first, second) in [(top, child), (one, two)] {
         put(&mut world, first, 60, None).unwrap();
         full(put(&mut world, second, 41, None));

@@ -237,32 +237,3 @@ fn another_epoch_gives_out_no_log_that_may_yet_be_swept() {
     let first = old.world_mut().resource_mut::<IdGenerator>().log();
     assert_eq!(first.0, 1, "as that release did it");
 }
-
-#[test]
-fn every_writing_command_is_in_the_table() {
-    let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![sources];
-    let mut missing = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            for part in text.split("impl Command for ").skip(1) {
-                let body = part.split("\n}").next().unwrap();
-                let name = body.split("NAME: &'static str = \"").nth(1).and_then(|rest| rest.split('"').next());
-                if let (true, Some(name)) = (body.contains("WRITES: bool = true"), name)
-                    && !names().any(|known| known == name)
-                {
-                    missing.push(name.to_owned());
-                }
-            }
-            let declared = text.split("write \"").skip(1).filter_map(|rest| rest.split('"').next());
-            missing.extend(declared.filter(|name| !names().any(|known| known == *name)).map(str::to_owned));
-        }
-    }
-    assert_eq!(missing, Vec::<String>::new(), "add them to systems/src/kernel/inputs/table.rs");
-}

@@ -16,6 +16,8 @@ impl Probe for LoopStats {
         out.counter("agentsvc_world_outcomes_total", "Outcomes received.", load(&self.outcomes));
         let help = "Writes refused because the store backlog was full.";
         out.counter("agentsvc_world_writes_refused_total", help, load(&self.writes_refused));
+        let help = "What waits until the store has caught up: 0 nothing, 1 triggers, schedules and workflows, 2 calls as well.";
+        out.gauge("agentsvc_world_work_held", help, load(&self.held));
         out.counter("agentsvc_world_beats_total", "Ticks run.", load(&self.beats));
         out.counter("agentsvc_world_beats_missed_total", "Ticks skipped under load.", load(&self.beats_missed));
         self.step_time.gather("agentsvc_world_step_duration_seconds", "Duration of a step.", out);

@@ -102,9 +102,14 @@ const INSTALLATION: &[(&str, &str)] = &[
 
 /// Pools that users with a limited role or families of agents reach without a share, with the reason why that is borne.
 const UNSHARED: &[(&str, &str, &str)] = &[
-    ("", "BRIDGE_COMMANDS_MAX STORE_BACKLOG_BYTES_MAX", "every step empties it, and each client has a rate"),
+    ("", "BRIDGE_COMMANDS_MAX", "every step empties it, and each client has a rate"),
+    (
+        "",
+        "STORE_BACKLOG_BYTES_MAX STORE_BACKLOG_FIRES_MAX STORE_BACKLOG_CALLS_MAX",
+        "the disk empties it; what begins of itself waits long before it is full, and each client has a rate",
+    ),
     ("", "TURNS_ENDED_PER_STEP_MAX", "the rest ends in the steps that follow"),
-    ("", "EFFECTS_OUT_MAX", "calls go out agent by agent in turn"),
+    ("", "EFFECTS_OUT_MAX", "each provider has fewer, of which each user and family has a share"),
     ("", "COMPACTIONS_MAX", "automatic ones wait; each ends by itself"),
     ("", "COMPACTION_PAUSES_MAX", "one that is forgotten lets a session try sooner"),
     ("", "RATE_KEYS_MAX", "buckets of addresses and keys; full ones are swept out"),

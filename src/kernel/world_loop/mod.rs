@@ -21,13 +21,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::http::bridge::{Arrival, Bridge, Envelope, Intake};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Refusal, Timestamp};
+use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::Room;
+use agentsvc_systems::kernel::command::ReplySlot;
 use agentsvc_systems::kernel::engine::Engine;
+use agentsvc_systems::turn::HoldWork;
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 
@@ -40,6 +42,9 @@ pub use stats::LoopStats;
 
 /// Steps that a stop waits for at most before it leaves the rest to the next start.
 const DRAIN_STEPS_MAX: usize = 4 * limit::BRIDGE_COMMANDS_MAX / limit::STEP_ARRIVALS_MAX;
+
+/// How often the world looks whether the store has caught up, while what begins of itself waits for that.
+const HELD_LOOK: Duration = Duration::from_millis(5);
 
 /// Seconds after which one who was refused for want of room on the disk may try again.
 const READ_ONLY_RETRY_SECS: u32 = 5;
@@ -143,6 +148,8 @@ struct Running {
     pace: Pace,
     slow: SlowSteps,
     now: Timestamp,
+    /// What waits until the store has caught up.
+    hold: HoldWork,
     stopping: bool,
 }
 
@@ -150,7 +157,7 @@ impl Running {
     fn new(parts: Parts) -> Self {
         let pace = Pace::new(parts.tick_hz, (parts.clock.running)());
         let slow = SlowSteps::new(parts.tick_hz);
-        Self { parts, pace, slow, now: Timestamp::default(), stopping: false }
+        Self { parts, pace, slow, now: Timestamp::default(), hold: HoldWork::default(), stopping: false }
     }
 
     fn run(mut self) {
@@ -182,7 +189,10 @@ impl Running {
         if self.parts.engine.lock().has_work() {
             return Wake::Time;
         }
-        let until_due = self.pace.until_due((self.parts.clock.running)());
+        let mut until_due = self.pace.until_due((self.parts.clock.running)());
+        if self.hold != HoldWork::default() {
+            until_due = until_due.min(HELD_LOOK);
+        }
         match self.parts.intake.arrivals.recv_timeout(until_due) {
             Ok(arrival) => Wake::For(arrival),
             Err(RecvTimeoutError::Timeout) => Wake::Time,
@@ -202,6 +212,7 @@ impl Running {
             renewal.look(&mut engine);
         }
         engine.set_now(self.now);
+        self.hold_or_let_go(&mut engine);
         if let Some(missed) = self.pace.take((self.parts.clock.running)()) {
             self.beat(&mut engine, missed);
         }
@@ -217,6 +228,22 @@ impl Running {
         self.parts.stats.steps.fetch_add(1, Ordering::Relaxed);
         self.parts.stats.step_time.observe(took);
         self.parts.stats.step_window.observe(took);
+    }
+
+    /// Lets what begins of itself wait while the store is behind: one message may fire thousands of triggers, and would else fill
+    /// the backlog until the commands of all are refused.
+    fn hold_or_let_go(&mut self, engine: &mut Engine) {
+        let waiting = self.parts.commits.backlog_bytes();
+        let is_behind = |held, most: usize| waiting >= if held { most / 2 } else { most };
+        let hold = HoldWork {
+            fires: is_behind(self.hold.fires, limit::STORE_BACKLOG_FIRES_MAX),
+            calls: is_behind(self.hold.calls, limit::STORE_BACKLOG_CALLS_MAX),
+        };
+        if hold != self.hold {
+            engine.command(Actor::System, hold, ReplySlot::new(drop));
+            self.hold = hold;
+            self.parts.stats.held.store(u64::from(hold.fires) + u64::from(hold.calls), Ordering::Relaxed);
+        }
     }
 
     fn beat(&self, engine: &mut Engine, missed: u64) {

@@ -18,6 +18,8 @@ pub struct LoopStats {
     pub commands: AtomicU64,
     /// Writes refused because the store backlog was full.
     pub writes_refused: AtomicU64,
+    /// What waits for the store: 0 nothing, 1 what triggers, schedules and workflows begin, 2 calls as well.
+    pub held: AtomicU64,
     /// Outcomes taken in.
     pub outcomes: AtomicU64,
     /// Beats run.

@@ -218,6 +218,33 @@ fn a_full_backlog_refuses_writes_and_lets_reads_pass() {
 }
 
 #[test]
+fn what_begins_of_itself_waits_while_the_store_is_behind() {
+    let harness = harness();
+    let held = hold(&harness.writer);
+    let fill = |bytes| {
+        let op = Op { space: Space::Content, key: b"r".to_vec(), value: Some(vec![0; bytes]) };
+        harness.writer.queue().send(Commit { ops: vec![op], ..Commit::default() });
+    };
+    let held_after = || {
+        harness.ask(ReadNow).unwrap();
+        harness.stats.held.load(Ordering::Relaxed)
+    };
+    assert_eq!(held_after(), 0);
+    fill(limit::STORE_BACKLOG_FIRES_MAX);
+    assert_eq!(held_after(), 1);
+    // Clients are heard all the same.
+    let mut write = Box::pin(harness.bridge.ask(Write(1)));
+    assert!((&mut write).now_or_never().is_none());
+    fill(limit::STORE_BACKLOG_CALLS_MAX);
+    assert_eq!(held_after(), 2);
+    drop(held);
+    assert_eq!(block_on(write), Ok(1));
+    harness.writer.queue().flush().unwrap();
+    assert_eq!(held_after(), 0);
+    harness.close();
+}
+
+#[test]
 fn beats_follow_the_clock_and_missed_ones_are_counted() {
     let harness = harness();
     // A write is answered after its step has closed, so what is asked next is in a later step.

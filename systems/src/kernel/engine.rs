@@ -350,7 +350,7 @@ impl Engine {
     /// Is anything left over for another step, because a step's rounds or fires ran out?
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.is_left(true)
+        self.is_left(!self.world.resource::<Fires>().is_held())
     }
 
     /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.

@@ -18,6 +18,8 @@ pub(crate) struct Fires {
     share: usize,
     /// Turns and sessions that may still end in this step because whatever they belong to goes.
     ends: usize,
+    /// Nothing fires, in this step and those that follow, because the store is behind.
+    held: bool,
 }
 
 impl Default for Fires {
@@ -26,6 +28,7 @@ impl Default for Fires {
             left: limit::FIRES_PER_STEP_MAX,
             share: limit::SCHEDULES_PER_STEP_MAX,
             ends: limit::TURNS_ENDED_PER_STEP_MAX,
+            held: false,
         }
     }
 }
@@ -34,17 +37,17 @@ impl Fires {
     /// Takes one fire. False when the step has had its share: the rest waits for the next.
     pub(crate) const fn take(&mut self) -> bool {
         match self.left.checked_sub(1) {
-            Some(left) => {
+            Some(left) if !self.held => {
                 self.left = left;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 
     /// The same for what is due by time. False too when events wait and their share is used up.
     pub(crate) const fn take_timed(&mut self, events_wait: bool) -> bool {
-        if events_wait && self.share == 0 {
+        if self.held || (events_wait && self.share == 0) {
             return false;
         }
         self.share = self.share.saturating_sub(1);
@@ -63,11 +66,21 @@ impl Fires {
 
     /// Is none left?
     pub(crate) const fn is_spent(&self) -> bool {
-        self.left == 0
+        self.left == 0 || self.held
+    }
+
+    /// From here on nothing fires, or all may again.
+    pub(crate) const fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// Does nothing fire until the store has caught up?
+    pub(crate) const fn is_held(&self) -> bool {
+        self.held
     }
 
     /// A new step begins.
     pub(crate) fn refill(&mut self) {
-        *self = Self::default();
+        *self = Self { held: self.held, ..Self::default() };
     }
 }

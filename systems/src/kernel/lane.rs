@@ -67,6 +67,14 @@ impl<T> Queue<T> {
 }
 
 impl<T, K: Copy + Eq + Hash> Lane<T, K> {
+    /// Takes out the last item of an agent.
+    pub(crate) fn take_last(&mut self, agent: K) {
+        let last = self.by_agent.get(&agent).and_then(|queue| queue.items.iter().rfind(|(_, item)| item.is_some()));
+        if let Some(number) = last.map(|(number, _)| *number) {
+            self.take_out(Place { agent, number });
+        }
+    }
+
     /// Puts an item behind those of its agent.
     pub(crate) fn push(&mut self, agent: K, item: T) -> Place<K> {
         let number = self.next;

@@ -41,7 +41,7 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
 pub(crate) fn admit(world: &mut World) {
     let (mut interrupted, mut refused, mut exceeded) = (Vec::new(), Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
-        while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
+        while let Some((slot, turn)) = admission.next(world.resource::<Settings>()) {
             if drain::is_left(world, &admission, turn) || stop::is_going(world, turn) {
                 continue;
             }
@@ -70,7 +70,7 @@ pub(crate) fn admit(world: &mut World) {
                     let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));
                     if let Some(attempt) = sent {
                         budget::reserve(world, attempt, need);
-                        admission.take(attempt, provider);
+                        admission.take(attempt, slot);
                     }
                 }
             }

@@ -79,7 +79,7 @@ pub(crate) use admit::admit;
 pub use conversation::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SendWithinCall, SentToAgent};
-pub use drain::DrainCalls;
+pub use drain::{DrainCalls, HoldWork};
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use finish::TurnClosed;
 pub use finish::refused_tokens;
@@ -166,6 +166,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
         CommandDef::of::<DrainCalls>(),
+        CommandDef::of::<HoldWork>(),
         CommandDef::of::<InterruptSession>(),
         CommandDef::of::<PostConversation>(),
         CommandDef::of::<PostMessage>(),
@@ -254,6 +255,8 @@ mod conversation_tests;
 mod for_call_tests;
 #[cfg(test)]
 mod full_tests;
+#[cfg(test)]
+mod hold_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -12,12 +12,13 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::share::OpenTurns;
-use super::{MessageTaken, NewMessage, PostMessage};
+use super::{MessageTaken, NewMessage, PostMessage, StopTurns};
 use crate::agent::SetOwner;
 use crate::event::parse_pattern;
 use crate::kernel::share::Shares;
 use crate::schedule::tests::plain;
 use crate::schedule::{CreateSchedule, RunSchedule};
+use crate::session::CreateSession;
 use crate::testing::{TestWorld, two_users};
 use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents};
 
@@ -102,5 +103,40 @@ fn a_turn_counts_for_whoever_had_its_agent_until_a_start_asks_again() {
     let call = world.next_call();
     world.answer(call.attempt, "done");
     assert_eq!(*shares(&mut world), Shares::default());
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+}
+
+/// Posts to so many sessions of an agent.
+fn post_to_many(world: &mut TestWorld, agent: AgentId, sessions: usize) {
+    for _ in 0..sessions {
+        let session = Some(world.ask(CreateSession { agent, label: None }).unwrap());
+        world.ask(PostMessage { agent, session, message: NewMessage::text("go") }).unwrap();
+    }
+}
+
+#[test]
+fn neither_a_user_nor_a_family_has_all_slots_of_a_provider() {
+    let (mut world, [anns, bobs, shared]) = two_users();
+    let slots = limit::PROVIDER_CALLS_DEFAULT as usize;
+    let part = slots / limit::POOL_SHARES;
+    let out = |world: &TestWorld, agent| world.calls.iter().filter(|call| call.agent == agent).count();
+    post_to_many(&mut world, anns, part + 3);
+    post_to_many(&mut world, shared, slots);
+    assert_eq!((out(&world, anns), out(&world, shared)), (part, slots - part));
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    // Each call that comes back lets the next of its own out, and none of theirs keeps another from a free slot.
+    let place = world.calls.iter().position(|call| call.agent == anns).unwrap();
+    let call = world.calls.remove(place);
+    world.answer(call.attempt, "done");
+    assert_eq!((out(&world, anns), out(&world, shared)), (part, slots - part));
+    let call = world.calls.remove(world.calls.iter().position(|call| call.agent == shared).unwrap());
+    post(&mut world, bobs).unwrap();
+    world.answer(call.attempt, "done");
+    assert_eq!((out(&world, bobs), out(&world, shared)), (1, slots - part - 1), "the holders take turns");
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    // A stop takes turns out of the middle of the line.
+    world.ask(StopTurns { agent: shared, session: None }).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    world.restart();
     assert_eq!(world.engine.check(), Vec::<String>::new());
 }

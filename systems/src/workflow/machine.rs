@@ -36,6 +36,7 @@ use agentsvc_components::{Refusal, RunId, TurnId};
 use super::{Workflows, end, flow, settle};
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
+use crate::kernel::fires::Fires;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::turn::{Fired, Place, Said, begin_fired};
@@ -46,7 +47,9 @@ pub(crate) fn advance(world: &mut World) {
     for (run, step, turn) in std::mem::take(&mut world.resource_mut::<Workflows>().orphans) {
         settle::lost(world, run, step, turn);
     }
-    while let Some(run) = world.resource_mut::<Workflows>().ready.pop_first() {
+    while !world.resource::<Fires>().is_held()
+        && let Some(run) = world.resource_mut::<Workflows>().ready.pop_first()
+    {
         if let Some(entity) = world.resource::<Workflows>().run(run) {
             go_on(world, entity);
         }

@@ -62,6 +62,7 @@ use crate::kernel::command::ReplySlot;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
+use crate::kernel::fires::Fires;
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::kept::Kept;
@@ -286,7 +287,8 @@ pub(crate) fn install(world: &mut World) {
 /// Can a run go on?
 pub(crate) fn has_work(world: &World) -> bool {
     let workflows = world.resource::<Workflows>();
-    !workflows.ready.is_empty() || !workflows.orphans.is_empty()
+    let is_ready = !workflows.ready.is_empty() && !world.resource::<Fires>().is_held();
+    is_ready || !workflows.orphans.is_empty()
 }
 
 /// An agent leaves the world. Its turns have ended, which the runs hear as usual, and definitions name their agents

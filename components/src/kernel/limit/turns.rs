@@ -11,6 +11,10 @@ limits! {
     pub const STEP_ROUNDS_MAX: u32 = 64;
     /// Bytes of deltas that may wait for the store writer. Beyond: writes are refused with 503, reads go on.
     pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
+    /// The same from which on triggers, schedules and workflows begin no turns. They go on once half of it is stored.
+    pub const STORE_BACKLOG_FIRES_MAX: usize = STORE_BACKLOG_BYTES_MAX / 8;
+    /// The same from which on no model calls and no tool calls go out. They go on once half of it is stored.
+    pub const STORE_BACKLOG_CALLS_MAX: usize = STORE_BACKLOG_BYTES_MAX / 2;
     /// Bytes that must be free on the disk of the store. Fewer: changes are refused with 503 (`read_only`) until
     /// `STORE_RESERVE_BYTES` more are free; reads go on.
     pub const STORE_ROOM_BYTES: u64 = 16 << 20;
@@ -34,6 +38,9 @@ limits! {
     pub const EFFECTS_OUT_MAX: usize = 65_536;
     /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
     pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+    /// Calls at once to a provider from which on a family of agents leaves one in `POOL_SHARES` to others. A user with a limited role
+    /// has one in `POOL_SHARES`, and one at least.
+    pub const PROVIDER_CALLS_SHARED_MIN: u32 = 16;
     /// Tool calls in one answer; the rest get an error result.
     pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
     /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).

@@ -18,6 +18,9 @@ pub(crate) struct Fires {
     share: usize,
     /// Turns and sessions that may still end in this step because whatever they belong to goes.
     ends: usize,
+    /// Bytes that messages of turns may still have in this step: of those that fire, and of those that workflows begin.
+    bytes: usize,
+    workflow_bytes: usize,
     /// Nothing fires, in this step and those that follow, because the store is behind.
     held: bool,
 }
@@ -28,6 +31,8 @@ impl Default for Fires {
             left: limit::FIRES_PER_STEP_MAX,
             share: limit::SCHEDULES_PER_STEP_MAX,
             ends: limit::TURNS_ENDED_PER_STEP_MAX,
+            bytes: limit::FIRED_BYTES_PER_STEP_MAX,
+            workflow_bytes: limit::FIRED_BYTES_PER_STEP_MAX,
             held: false,
         }
     }
@@ -37,7 +42,7 @@ impl Fires {
     /// Takes one fire. False when the step has had its share: the rest waits for the next.
     pub(crate) const fn take(&mut self) -> bool {
         match self.left.checked_sub(1) {
-            Some(left) if !self.held => {
+            Some(left) if !self.is_spent() => {
                 self.left = left;
                 true
             }
@@ -47,7 +52,7 @@ impl Fires {
 
     /// The same for what is due by time. False too when events wait and their share is used up.
     pub(crate) const fn take_timed(&mut self, events_wait: bool) -> bool {
-        if self.held || (events_wait && self.share == 0) {
+        if self.is_spent() || (events_wait && self.share == 0) {
             return false;
         }
         self.share = self.share.saturating_sub(1);
@@ -66,7 +71,18 @@ impl Fires {
 
     /// Is none left?
     pub(crate) const fn is_spent(&self) -> bool {
-        self.left == 0 || self.held
+        self.left == 0 || self.bytes == 0 || self.held
+    }
+
+    /// May workflows begin turns in this step?
+    pub(crate) const fn workflows_may(&self) -> bool {
+        self.workflow_bytes > 0 && !self.held
+    }
+
+    /// A turn has begun whose message has so many bytes.
+    pub(crate) const fn begun(&mut self, bytes: usize, by_workflow: bool) {
+        let left = if by_workflow { &mut self.workflow_bytes } else { &mut self.bytes };
+        *left = left.saturating_sub(bytes);
     }
 
     /// From here on nothing fires, or all may again.
@@ -82,5 +98,28 @@ impl Fires {
     /// A new step begins.
     pub(crate) fn refill(&mut self) {
         *self = Self { held: self.held, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_fires_until_its_messages_are_long_enough() {
+        let mut fires = Fires::default();
+        let half = limit::FIRED_BYTES_PER_STEP_MAX / 2;
+        fires.begun(half, false);
+        assert!(fires.take() && !fires.is_spent());
+        // The one that passes the bound is the last; workflows have their own.
+        fires.begun(half + 1, false);
+        assert!(fires.is_spent() && !fires.take() && !fires.take_timed(false) && fires.workflows_may());
+        fires.begun(2 * half, true);
+        assert!(!fires.workflows_may());
+        fires.hold(true);
+        fires.refill();
+        assert!(fires.is_held() && fires.is_spent() && !fires.take() && !fires.workflows_may());
+        fires.hold(false);
+        assert!(fires.take() && fires.workflows_may());
     }
 }

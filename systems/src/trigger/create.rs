@@ -12,7 +12,7 @@ use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
-use super::index::{QUOTA, Triggers};
+use super::index::{QUOTA, SHARED, Triggers};
 use super::show::TriggerView;
 use crate::agent::{acting_holder, reached};
 use crate::audit::Audit;
@@ -89,7 +89,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
 fn check_room(world: &World, holder: Option<Holder>, more: usize, bytes: usize) -> Result<(), Refusal> {
     let triggers = world.resource::<Triggers>();
     QUOTA.admit(triggers.used, more, bytes)?;
-    triggers.shares.admit(&QUOTA, holder, more, bytes)
+    triggers.shares.admit(&SHARED, holder, more, bytes)
 }
 
 /// Refuses a message that is empty or too long.

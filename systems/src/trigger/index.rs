@@ -36,6 +36,9 @@ use crate::kernel::share::Shares;
 pub(super) const QUOTA: Quota =
     Quota { count: limit::TRIGGERS_MAX, bytes: limit::TRIGGERS_BYTES_MAX, what: "triggers", code: TRIGGERS_FULL };
 
+/// A pool of which each holder's share is as many as it may have.
+pub(super) const SHARED: Quota = Quota { count: limit::SHARE_TRIGGERS_MAX * limit::POOL_SHARES, ..QUOTA };
+
 /// Triggers in the order of their creation.
 pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
 

@@ -16,7 +16,7 @@ use crate::manifest;
 use crate::testing::{TestWorld, key_of, share_is_full, turn_of, two_users};
 use crate::world::GetStats;
 
-const SHARE: usize = limit::TRIGGERS_MAX / limit::POOL_SHARES;
+const SHARE: usize = limit::SHARE_TRIGGERS_MAX;
 const BYTES: usize = limit::TRIGGERS_BYTES_MAX / limit::POOL_SHARES;
 
 fn ping(agent: AgentId) -> CreateTrigger {

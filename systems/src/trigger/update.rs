@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
 use super::create::{check_template, store, target_of};
-use super::index::{QUOTA, Triggers};
+use super::index::{QUOTA, SHARED, Triggers};
 use super::show::TriggerView;
 use crate::agent::acting_holder;
 use crate::audit::Audit;
@@ -95,7 +95,7 @@ fn check_room(world: &World, at: Entity, patch: &TriggerPatch) -> Result<Option<
     let Some(trigger) = world.get::<Trigger>(at) else { return Ok(None) };
     let (triggers, longer) = (world.resource::<Triggers>(), growth(trigger, patch));
     QUOTA.admit(triggers.used, 0, longer)?;
-    triggers.shares.grown(&QUOTA, (trigger.holder, acting_holder(world)), (trigger.bytes(), longer))
+    triggers.shares.grown(&SHARED, (trigger.holder, acting_holder(world)), (trigger.bytes(), longer))
 }
 
 /// By how many bytes the texts of a trigger become longer.

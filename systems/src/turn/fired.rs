@@ -16,6 +16,7 @@ use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use crate::budget;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
+use crate::kernel::fires::Fires;
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
@@ -44,6 +45,8 @@ pub(crate) struct Said {
     pub(super) addresses: Box<[u64]>,
     /// The time of the step.
     pub(super) at: Timestamp,
+    /// The length of its text.
+    bytes: usize,
 }
 
 impl Said {
@@ -51,7 +54,8 @@ impl Said {
     pub(crate) fn new(world: &World, text: String) -> Arc<Self> {
         let at = world.resource::<Now>().0;
         let addresses = taint::addresses::of_prompt(world, &text).into();
-        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(RowTemplate::new(text, at)), addresses, at })
+        let (told, bytes) = (event_text(&text).into(), text.len());
+        Arc::new(Self { told, row: Arc::new(RowTemplate::new(text, at)), addresses, at, bytes })
     }
 }
 
@@ -102,6 +106,7 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
             session::spawn_hidden(world, agent, id)
         }
     };
+    world.resource_mut::<Fires>().begun(said.bytes, matches!(origin, Origin::Workflow { .. }));
     let opening = Opening::Said(said);
     let is_plain = profile.is_none() && user.is_none();
     let request = (!is_plain).then(|| Box::new(TurnRequest { profile, user, ..TurnRequest::default() }));

@@ -47,7 +47,7 @@ pub(crate) fn advance(world: &mut World) {
     for (run, step, turn) in std::mem::take(&mut world.resource_mut::<Workflows>().orphans) {
         settle::lost(world, run, step, turn);
     }
-    while !world.resource::<Fires>().is_held()
+    while world.resource::<Fires>().workflows_may()
         && let Some(run) = world.resource_mut::<Workflows>().ready.pop_first()
     {
         if let Some(entity) = world.resource::<Workflows>().run(run) {

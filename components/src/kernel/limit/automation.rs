@@ -42,6 +42,9 @@ limits! {
     pub const POOL_SHARES: usize = 4;
     /// Triggers in the whole world. More: 429.
     pub const TRIGGERS_MAX: usize = 4_000_000;
+    /// Triggers of all agents of a user with a limited role, or that a family of agents (an agent that a client created, and all that
+    /// descend from it) made. Each of them may match every event. More: an error result for a tool, 429 for the user. Admins may.
+    pub const SHARE_TRIGGERS_MAX: usize = 1_000;
     /// Bytes of the texts of all triggers. More: 429; no trigger is made, and none is given a longer text.
     pub const TRIGGERS_BYTES_MAX: usize = 1 << 30;
     /// Bytes of a trigger's `prompt_template`. Longer: 400.
@@ -68,6 +71,9 @@ limits! {
     pub const MATCHES_PER_FIRE: u32 = 8;
     /// Turns that triggers and schedules begin in one step; the rest waits for the next step.
     pub const FIRES_PER_STEP_MAX: usize = 1_000;
+    /// Bytes of the messages of turns that triggers and schedules begin in one step, and of those that workflows do. The turn that
+    /// passes it is the last; the rest waits for the next step.
+    pub const FIRED_BYTES_PER_STEP_MAX: usize = 4 << 20;
     /// Of those, what due schedules take before the triggers while both wait; what one of them does not need the
     /// other has.
     pub const SCHEDULES_PER_STEP_MAX: usize = FIRES_PER_STEP_MAX / 2;

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items, moment, now};
 use crate::kernel::cli::{Error, Run, output};
@@ -15,8 +16,8 @@ pub(crate) enum Approvals {
     List,
     /// Approve a request: its action runs
     Approve {
-        /// Its id
-        id: Uuid,
+        /// Its id, or the beginning of it
+        id: String,
         /// The filled in form, as a JSON object, if it has one
         #[arg(long, value_name = "JSON", value_parser = answer)]
         answer: Option<Map<String, Value>>,
@@ -29,8 +30,8 @@ pub(crate) enum Approvals {
     },
     /// Reject a request: its action does not run
     Reject {
-        /// Its id
-        id: Uuid,
+        /// Its id, or the beginning of it
+        id: String,
         /// Shown with the approval and to the model
         #[arg(long)]
         reason: Option<String>,
@@ -39,6 +40,24 @@ pub(crate) enum Approvals {
 
 fn answer(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+}
+
+/// The id of the only waiting approval whose id begins like this.
+async fn id_of(client: &Client, typed: &str) -> Result<String, Error> {
+    if let Ok(id) = typed.parse::<Uuid>() {
+        return Ok(id.to_string());
+    }
+    let waiting = client.get("/api/approvals", &[("status", "pending")]).await?;
+    let begins = |id: &String| !typed.is_empty() && id.starts_with(&typed.to_ascii_lowercase());
+    let found: Vec<String> = items(&waiting, "approvals").map(|item| field(item, "/id")).filter(begins).collect();
+    match found.as_slice() {
+        [id] => Ok(id.clone()),
+        [] => Err(Error::NotFound(format!(
+            "no approval with an id that begins with {} is waiting; list them with `agentsvc approvals list`",
+            clean(typed)
+        ))),
+        more => Err(Error::Usage(format!("{} approvals begin with {}; pass more of the id", more.len(), clean(typed)))),
+    }
 }
 
 impl Run for Approvals {
@@ -58,7 +77,10 @@ impl Run for Approvals {
             }
             Self::Reject { id, reason } => (id, "reject", json!({ "reason": reason })),
         };
-        let answer = context.block_on(client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)))?;
+        let answer = context.block_on(async {
+            let id = id_of(&client, &id).await?;
+            client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)).await
+        })?;
         if context.json() { output::json(&answer) } else { output::print(&decided(&answer)) }
     }
 }

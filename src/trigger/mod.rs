@@ -12,7 +12,14 @@ pub const DOMAIN: Domain = Domain {
         50,
         "trigger",
         "Make agents act on events",
-        &[Resource::at("/api/triggers").of_agents()],
+        &[Resource::at("/api/triggers").of_agents().columns(&[
+            ("ID", "/id"),
+            ("AGENT", "/agent"),
+            ("EVENT", "/pattern"),
+            ("PROMPT", "/prompt_template"),
+            ("ENABLED", "/enabled"),
+            ("FIRES", "/fire_count"),
+        ])],
     )
     .examples(&[
         Example::new(

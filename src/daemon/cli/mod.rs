@@ -129,6 +129,13 @@ pub fn main() -> ExitCode {
     install();
     // Wrong usage ends here, with the code of `Exit::Usage`.
     let given: Vec<String> = std::env::args_os().map(|given| given.to_string_lossy().into_owned()).collect();
+    if given.len() == 1 {
+        // What a person types first is no mistake.
+        return match output::print(&parser(|_| false).render_help().to_string()) {
+            Err(error) if !error.is_broken_pipe() => ExitCode::from(error.exit() as u8),
+            _ => ExitCode::SUCCESS,
+        };
+    }
     let typed = parser(|name| given.iter().any(|given| given == name || is_about_all(given))).get_matches();
     match run(&typed) {
         Ok(()) => ExitCode::SUCCESS,

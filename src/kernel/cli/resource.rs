@@ -169,7 +169,7 @@ impl Deed {
             "list" => &["ls"],
             "show" => &["get"],
             "create" => &["new"],
-            "update" => &["edit"],
+            "update" => &["edit", "set"],
             "delete" => &["rm"],
             _ => &[],
         };
@@ -238,9 +238,20 @@ impl Deed {
             _ => return error,
         };
         match error {
-            Error::Answer { status, message } => Error::Answer { status, message: format!("{message}; {next}") },
+            Error::Answer { status, message } => {
+                let message = format!("{}; {next}", self.of_option(&message).unwrap_or(message));
+                Error::Answer { status, message }
+            }
             other => other,
         }
+    }
+
+    /// What the daemon says of a key of the body that is missing, said of its option.
+    fn of_option(&self, message: &str) -> Option<String> {
+        let (field, rest) = message.split_once(": missing field `")?;
+        let is_key = self.operation.body.iter().flatten().any(|input| input.name == field);
+        let is_its = rest.split_once('`').is_some_and(|(named, _)| named == field);
+        (is_key && is_its).then(|| format!("--{} is required", option_of(field)))
     }
 
     /// The columns of its list: those of the resource are for the things that it is named after.

@@ -70,7 +70,7 @@ fn table(items: &[Value], columns: &[(&'static str, &'static str)], now: Option<
     };
     let mut table = Table::with(columns.iter().map(|(heading, _)| heading.clone()).collect());
     for item in items {
-        table.push(columns.iter().map(|(_, pointer)| cell(&field(item, pointer), now)));
+        table.push(columns.iter().map(|(_, pointer)| cell(&said(item, pointer), now)));
     }
     table.render()
 }
@@ -86,7 +86,7 @@ fn found(items: &[Value]) -> Vec<(String, String)> {
         }
     }
     if keys.is_empty() {
-        return vec![("VALUE".to_owned(), String::new())];
+        return vec![("NAME".to_owned(), String::new())];
     }
     let shown = keys.into_values().take(COLUMNS_MAX);
     shown
@@ -120,10 +120,36 @@ fn keys_of(value: &Value, now: Option<DateTime<Utc>>) -> String {
 }
 
 fn row(table: &mut Table, key: &str, value: &Value, now: Option<DateTime<Utc>>) {
-    let text = field(value, "");
+    let text = of_key(key, value).unwrap_or_else(|| field(value, ""));
     if !text.is_empty() {
+        let key = key.strip_suffix("_usd").unwrap_or(key);
         table.row([&key.replace('_', " "), &moment(text, now)]);
     }
+}
+
+/// The text at `pointer` of an item, for people.
+fn said(item: &Value, pointer: &str) -> String {
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    item.pointer(pointer).and_then(|value| of_key(key, value)).unwrap_or_else(|| field(item, pointer))
+}
+
+/// What a value of a key says to people, where that is not itself: sums of money, limits that are none, and yes and no.
+fn of_key(key: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(is_so) => Some(if *is_so { "yes" } else { "no" }.to_owned()),
+        Value::Number(number) if number.as_f64() == Some(0.0) && key.contains("limit") => Some("no limit".to_owned()),
+        Value::Number(number) if key.ends_with("_usd") => number.as_f64().map(dollars),
+        _ => None,
+    }
+}
+
+/// A sum of money: in cents, and as exactly as it is where there is less than one.
+pub(crate) fn dollars(sum: f64) -> String {
+    if sum != 0.0 && sum.abs() < 0.01 {
+        let exact = format!("{sum:.6}");
+        return format!("${}", exact.trim_end_matches('0'));
+    }
+    format!("${sum:.2}")
 }
 
 #[cfg(test)]
@@ -139,7 +165,7 @@ mod tests {
         assert_eq!(render(&list, &[], now), "ID  TITLE  CREATED AT\n1   a      3 min ago\nmore: --cursor c\n");
         assert_eq!(render(&list, &[("Y", "/x/y")], None), "Y\n1\nmore: --cursor c\n");
         assert_eq!(render(&json!([]), &[], None), "none\n");
-        assert_eq!(render(&json!(["a"]), &[], None), "VALUE\na\n");
+        assert_eq!(render(&json!(["a"]), &[], None), "NAME\na\n");
     }
 
     #[test]
@@ -148,7 +174,9 @@ mod tests {
             render(&json!({"a_b": 1, "none": null, "list": [1], "of": [2]}), &[], None),
             "a b   1\nlist  1\nof    2\n"
         );
-        assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost usd  0.5\n");
+        assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost  $0.50\n");
+        let budget = json!({"daily_limit_usd": 0.0, "spent_usd": 0.00251, "enabled": true});
+        assert_eq!(render(&budget, &[], None), "daily limit  no limit\nspent        $0.00251\nenabled      yes\n");
         assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
     }
 }

@@ -1,7 +1,7 @@
 //! What happened in the installation, for charts of the past.
 
 use agentsvc_components::history::Activity;
-use agentsvc_systems::history::GetOpenHours;
+use agentsvc_systems::history::{GetOpenHours, Hour};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,14 +104,14 @@ async fn history(call: Call) -> Result<Response, Error> {
     let unknown = || Error::bad_field("step", "step: expected minute, hour or day");
     let step = query.step.as_deref().map_or(Some(Step::default()), Step::parse).ok_or_else(unknown)?;
     let mut series = Series::new(from, to, step)?;
-    // The world first: what it closes meanwhile stands on the disk under a number that it has told.
+    // The world first: what it closes meanwhile stands on the disk under an hour and a number that it has told.
     let open = call.ask(GetOpenHours).await?;
     let store = call.api.service::<dyn HistoryStore>()?;
     let read = spawn_blocking(move || {
-        let first_open = open.first().map_or(0, |hour| hour.number);
+        let is_told = |it: &Hour| open.iter().any(|told| (told.hour, told.number) == (it.hour, it.number));
         let (first, last) = series.hours();
         store.hours(first, last, &mut |hour| {
-            if hour.number < first_open {
+            if !is_told(&hour) {
                 series.add(&hour);
             }
         })?;

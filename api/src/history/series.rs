@@ -118,7 +118,10 @@ mod tests {
     #[test]
     fn steps_are_whole_and_touch_the_range() {
         let day = series(24 * HOUR_MS + 1, 48 * HOUR_MS + 1, Step::Day);
-        assert_eq!((day.points.len(), day.begins(0), day.ends()), (2, Timestamp(24 * HOUR_MS), Timestamp(72 * HOUR_MS)));
+        assert_eq!(
+            (day.points.len(), day.begins(0), day.ends()),
+            (2, Timestamp(24 * HOUR_MS), Timestamp(72 * HOUR_MS))
+        );
         assert_eq!(day.hours(), (24, 72));
         let minute = series(HOUR_MS, HOUR_MS + 1, Step::Minute);
         assert_eq!((minute.points.len(), minute.hours()), (1, (1, 2)));

@@ -143,8 +143,8 @@ pub(super) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
     Ok(())
 }
 
-/// Reads the hours that may not be on the disk yet: the one that is under way, last, and the one before it. Hours on the disk with
-/// their numbers, or newer ones, are the same.
+/// Reads the hours that may not be on the disk yet: the one that is under way, last, and the one before it. Those on the disk with
+/// their hour and number are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct GetOpenHours;
 

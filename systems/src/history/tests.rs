@@ -2,7 +2,9 @@
 
 use agentsvc_components::history::{Activity, HourRecord, MinuteRecord, SweepHistory};
 use agentsvc_components::kernel::record::Space;
-use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
+use agentsvc_components::turn::outcome::{
+    FailureCode, ModelEnd, ModelFailure, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus,
+};
 use agentsvc_components::turn::{Origin, effect::ToolRun};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
@@ -81,7 +83,10 @@ fn a_turn_counts_in_the_minute_in_which_each_part_of_it_happens() {
     assert_eq!((second - first, came.number, ended.number), (1, 0, 0));
     assert_eq!(came.activity, Activity { client_messages: 1, ..Activity::default() });
     let ended = &ended.activity;
-    assert_eq!((ended.turns_completed, ended.model_calls, ended.model_calls_failed, ended.client_messages), (1, 1, 0, 0));
+    assert_eq!(
+        (ended.turns_completed, ended.model_calls, ended.model_calls_failed, ended.client_messages),
+        (1, 1, 0, 0)
+    );
     assert_eq!((ended.input_tokens, ended.output_tokens, ended.cost), (10, 5, Micros(20)));
     assert!((MINUTE_MS as u64..MINUTE_MS as u64 + 100).contains(&ended.turn_ms), "{ended:?}");
     // What is stored is what is read, before and after a restart.
@@ -169,7 +174,8 @@ fn a_clock_that_is_set_back_loses_nothing_and_counts_nothing_twice() {
     assert_eq!(sum(&world).turns_completed, 6);
     // Two rows of the hour in which it was set back.
     let first = hours(&world)[0].0.0;
-    let rows = hours(&world).iter().filter(|((hour, _), _)| *hour == first).count() + usize::from(minutes(&world)[0].0 / 60 == first);
+    let rows = hours(&world).iter().filter(|((hour, _), _)| *hour == first).count()
+        + usize::from(minutes(&world)[0].0 / 60 == first);
     assert!(rows >= 2, "{:?}", hours(&world));
 }
 

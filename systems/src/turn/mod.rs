@@ -115,10 +115,10 @@ use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
 use crate::taint::{self, TrustingFiles};
-use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::{AgentId, TurnId};
 use ended::EndedTurns;
 

@@ -106,8 +106,8 @@ use crate::people::UserGone;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::usage::{CallEnd, Scope};
 use agentsvc_components::usage::record::UsageSwept;
+use agentsvc_components::usage::{CallEnd, Scope};
 use agentsvc_components::{AgentId, Micros, SessionId, Timestamp};
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};

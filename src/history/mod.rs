@@ -26,7 +26,7 @@ pub const DOMAIN: Domain = Domain {
     },
     performers,
     commands: &[Subcommand::of(
-        57,
+        49,
         "history",
         "Show what happened by minute, hour or day",
         &[Resource::at("/api/history").columns(&[

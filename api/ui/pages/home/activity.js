@@ -51,9 +51,7 @@ export function activity({ signal }) {
   function choose(one) {
     range = one;
     for (const button of switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === one.name));
-    read().catch((error) => {
-      if (!signal.aborted) showError(error);
-    });
+    read().catch(showError);
   }
 
   async function read() {

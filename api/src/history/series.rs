@@ -3,12 +3,10 @@
 use agentsvc_components::Timestamp;
 use agentsvc_components::enum_words;
 use agentsvc_components::history::Activity;
+use agentsvc_components::kernel::limit::HISTORY_STEPS_MAX;
 use agentsvc_systems::history::Hour;
 
 use crate::http::error::Error;
-
-/// Steps of one answer: 30 days by hour, or a day by minute.
-pub(super) const POINTS_MAX: i64 = 1_500;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -57,9 +55,9 @@ impl Series {
         }
         let (first, last) = (from.0.div_euclid(step.ms()), (to.0 - 1).div_euclid(step.ms()));
         let count = last - first + 1;
-        if count > POINTS_MAX {
+        if count > HISTORY_STEPS_MAX {
             let message = format!(
-                "step: the range has {count} steps; an answer has at most {POINTS_MAX}: ask for a shorter range or longer steps"
+                "step: the range has {count} steps; an answer has at most {HISTORY_STEPS_MAX}: ask for a shorter range or longer steps"
             );
             return Err(Error::bad_field("step", message));
         }
@@ -144,7 +142,7 @@ mod tests {
     fn what_is_wrong_names_its_field() {
         let refused = |from, to, step| Series::new(Timestamp(from), Timestamp(to), step).err().unwrap().to_string();
         assert!(refused(5, 5, Step::Hour).contains("to:"));
-        assert!(refused(0, POINTS_MAX * MINUTE_MS + 1, Step::Minute).contains("1501 steps"));
-        assert_eq!(series(0, POINTS_MAX * MINUTE_MS, Step::Minute).points.len(), 1_500);
+        assert!(refused(0, HISTORY_STEPS_MAX * MINUTE_MS + 1, Step::Minute).contains("1501 steps"));
+        assert_eq!(series(0, HISTORY_STEPS_MAX * MINUTE_MS, Step::Minute).points.len(), 1_500);
     }
 }

@@ -55,7 +55,7 @@ fn what_happened_is_counted_once_and_is_there_after_a_kill() {
     model.script([Reply::calls(&[("c1", "system_time", "{}"), ("c2", "no_such_tool", "{}")]), Reply::text("noon")]);
     daemon.say(&agent, "what time is it");
     model.fail(401);
-    daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "x" })).refused(502);
+    daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "x" })).refused(500);
     let expected = [2.0, 1.0, 1.0, 3.0, 1.0, 2.0, 1.0, 22.0, 14.0, 2.0];
     assert_eq!(sums(&daemon, ""), expected);
     for _ in 0..2 {

@@ -107,12 +107,12 @@ export class Chart {
     });
   }
 
-  /** The same values as a table that is not seen. */
+  /** The same values as a table that is not seen, and takes no room: a table alone is as high as its rows. */
   table() {
     const head = h("tr", {}, h("th", { scope: "col" }, "Place"), this.series.map(({ name }) => h("th", { scope: "col" }, name)));
     const rows = this.ticks.map((tick, at) => h("tr", {}, h("th", { scope: "row" }, tick),
       this.series.map(({ values }) => h("td", {}, this.format(values[at] ?? 0)))));
-    return h("table", { class: "sr" }, h("caption", {}, this.label), h("thead", {}, head), h("tbody", {}, rows));
+    return h("div", { class: "sr" }, h("table", {}, h("caption", {}, this.label), h("thead", {}, head), h("tbody", {}, rows)));
   }
 
   onPoint(event) {

@@ -1,7 +1,7 @@
 // What the whole installation did, by hour or day, as the daemon keeps it: small charts of one range.
 
 import { get } from "../../lib/api.js";
-import { Chart } from "../../lib/charts.js";
+import { Chart, FAILED } from "../../lib/charts.js";
 import { showError } from "../../lib/dialogs.js";
 import { h, fill } from "../../lib/dom.js";
 import { CLOCK, duration, money, moneyMark, number, short } from "../../lib/format.js";
@@ -15,13 +15,13 @@ const RANGES = [
   { name: "30 days", hours: 30 * 24, step: "day" },
 ];
 
-/** The charts: a title, the series with the value of a point, and how values are written. */
+/** The charts: a title, the series with the value of a point and perhaps a color, and how values are written. */
 const CHARTS = [
-  { title: "Turns", series: [["Completed", (point) => point.turns_completed], ["Failed", (point) => point.turns_failed], ["Stopped", (point) => point.turns_stopped + point.turns_interrupted]] },
+  { title: "Turns", series: [["Completed", (point) => point.turns_completed], ["Stopped", (point) => point.turns_stopped + point.turns_interrupted], ["Failed", (point) => point.turns_failed, FAILED]] },
   { title: "Time per turn", kind: "lines", format: duration, series: [["Average", (point) => point.turn_ms_average ?? 0], ["95 % within", (point) => point.turn_ms_p95 ?? 0]] },
   { title: "Messages", series: [["Clients", (point) => point.client_messages], ["Chats", (point) => point.chat_messages], ["Agents", (point) => point.agent_messages], ["Automation", (point) => point.automatic_messages]] },
-  { title: "Model calls", series: [["Answered", (point) => point.model_calls - point.model_calls_failed], ["Failed", (point) => point.model_calls_failed]] },
-  { title: "Tool calls", series: [["Worked", (point) => point.tool_calls - point.tool_calls_failed], ["Failed", (point) => point.tool_calls_failed]] },
+  { title: "Model calls", series: [["Answered", (point) => point.model_calls - point.model_calls_failed], ["Failed", (point) => point.model_calls_failed, FAILED]] },
+  { title: "Tool calls", series: [["Worked", (point) => point.tool_calls - point.tool_calls_failed], ["Failed", (point) => point.tool_calls_failed, FAILED]] },
   { title: "Turns waiting at most", series: [["Waiting", (point) => point.turns_waiting_max]] },
   { title: "Tokens", series: [["Input", (point) => point.input_tokens], ["Output", (point) => point.output_tokens]] },
   { title: "Cost", format: money, mark: moneyMark, series: [["Cost", (point) => point.cost_usd]] },
@@ -32,7 +32,7 @@ function tickOf({ from }, { hours, step }) {
   const date = new Date(from);
   if (step === "day") return date.toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
   if (hours <= 24) return date.toLocaleTimeString(undefined, { timeStyle: "short", ...CLOCK });
-  return date.toLocaleString(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", ...CLOCK });
+  return date.toLocaleString(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit", ...CLOCK });
 }
 
 const isQuiet = (point) => CHARTS.every(({ series }) => series.every(([, value]) => value(point) === 0));
@@ -71,7 +71,7 @@ export function activity({ signal }) {
     const ticks = points.map((point) => tickOf(point, range));
     charts.forEach((chart, at) => {
       chart.label = `${CHARTS[at].title} by ${range.step}, the last ${range.name}`;
-      chart.set({ ticks, series: CHARTS[at].series.map(([name, value]) => ({ name, values: points.map(value) })) });
+      chart.set({ ticks, series: CHARTS[at].series.map(([name, value, color]) => ({ name, color, values: points.map(value) })) });
     });
   }
 

@@ -21,6 +21,7 @@ pub mod event_hook;
 pub mod extension;
 pub mod goal;
 pub mod hand;
+pub mod history;
 pub mod hook;
 pub mod inbox;
 pub mod kernel;
@@ -74,6 +75,7 @@ pub const DOMAINS: &[Domain] = &[
     agent::DOMAIN,
     session::DOMAIN,
     usage::DOMAIN,
+    history::DOMAIN,
     turn::DOMAIN,
     model::DOMAIN,
     provider::DOMAIN,

@@ -82,7 +82,7 @@ cases! {
         a_page_that_was_left_changes_no_address,
     }
     flood { flood }
-    home { overview, pictures }
+    home { overview, activity, pictures }
     inbox { everything_that_needs_a_person, pictures }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, plugins, find, pictures }

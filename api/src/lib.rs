@@ -22,6 +22,7 @@ pub mod event_hook;
 pub mod extension;
 pub mod goal;
 pub mod hand;
+pub mod history;
 pub mod hook;
 pub mod http;
 pub mod inbox;
@@ -138,6 +139,7 @@ const LIST: &[HttpDomain] = &[
     prompt::DOMAIN,
     sign_in::DOMAIN,
     pairing::DOMAIN,
+    history::DOMAIN,
     terminal::DOMAIN,
 ];
 

@@ -15,6 +15,7 @@ pub mod delivery;
 pub mod event;
 pub mod goal;
 pub mod hand;
+pub mod history;
 pub mod hook;
 pub mod kernel;
 pub mod knowledge;
@@ -57,6 +58,7 @@ pub const DOMAINS: &[Domain] = &[
     hook::DOMAIN,
     session::DOMAIN,
     usage::DOMAIN,
+    history::DOMAIN,
     manifest::DOMAIN,
     agent::DOMAIN,
     channel::DOMAIN,

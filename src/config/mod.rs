@@ -29,6 +29,7 @@ use crate::channel::routing::{Binding, Broadcast, ROUTES_MAX, binding};
 use crate::channel::web_chat::{WebChat, note_sites};
 use crate::checkpoint::config::Checkpoints;
 use crate::hand::config::Hands;
+use crate::history::config::History;
 use crate::hook::config::WebhookTriggers;
 use crate::inbox::config::Inbox;
 use crate::kernel::cli::{Group, Subcommand};
@@ -112,6 +113,7 @@ pub const DOMAIN: Domain = Domain {
         "sign_in",
         "pairing",
         "terminal",
+        "history",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -248,6 +250,8 @@ table! {
         catalog: Catalog => table(),
         /// Usage events.
         usage: Usage => table(),
+        /// What happened in the installation, minute by minute.
+        history: History => table(),
         /// Audit log.
         audit: Audit => table(),
         /// Backups of the whole home.

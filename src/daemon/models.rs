@@ -90,6 +90,7 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         provider_calls_by_name: by_name.collect(),
         budget: config.budget.settings(),
         usage_retention_days: config.usage.retention_days,
+        history_retention_days: config.history.retention_days,
         claim_timeout_secs: config.queue.claim_timeout_secs,
         triggers: TriggerSettings {
             default_cooldown_secs: config.triggers.default_cooldown_secs,

@@ -12,11 +12,13 @@ use std::path::Path;
 use agentsvc_api::snapshot::store::Lost;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::history::MinuteRecord;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_systems::history::{parse_hour_key, parse_minute};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::proactive_memory::keys::parse_lead;
@@ -179,6 +181,8 @@ struct Known {
     logs: HashMap<LogId, Said>,
     open: HashSet<TurnId>,
     audit: (u64, u64),
+    /// The number of the hour that was under way.
+    hour: u64,
     now_ms: u64,
 }
 
@@ -190,6 +194,7 @@ impl Known {
             logs: HashMap::new(),
             open: HashSet::new(),
             audit: (0, 0),
+            hour: 0,
             now_ms: u64::try_from(player.engine().newest().at.0).unwrap_or(0),
         };
         let mut sessions = HashMap::new();
@@ -207,6 +212,10 @@ impl Known {
                 && let Ok(head) = record::decode::<AuditHead>(key, value)
             {
                 known.audit = (head.first, head.last + 1);
+            } else if parse_minute(key).is_some()
+                && let Ok(minute) = record::decode::<MinuteRecord>(key, value)
+            {
+                known.hour = known.hour.max(minute.number);
             }
             turns.extend(read_as::<TurnRecord>(key, value));
         }
@@ -245,6 +254,7 @@ impl Known {
                 .map(u64::from_be_bytes)
                 .is_some_and(|entry| (self.audit.0..self.audit.1).contains(&entry)),
             b'b' => self.knows_usage(id),
+            b'6' => parse_hour_key(key).is_some_and(|(_, number)| number < self.hour),
             _ => false,
         }
     }

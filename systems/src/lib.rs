@@ -18,6 +18,7 @@ pub mod delivery;
 pub mod event;
 pub mod goal;
 pub mod hand;
+pub mod history;
 pub mod hook;
 pub mod injection;
 pub mod kernel;
@@ -120,6 +121,7 @@ pub const DOMAINS: &[Domain] = &[
     pairing::DOMAIN,
     skill::DOMAIN,
     skill_evolution::DOMAIN,
+    history::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

@@ -56,6 +56,7 @@ mod gateway;
 mod goals;
 mod hand_files;
 mod hands;
+mod history;
 mod hooks;
 mod inbox;
 mod knowledge;

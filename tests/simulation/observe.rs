@@ -33,6 +33,7 @@ use agentsvc_systems::workflow::{GetRun, WorkflowView};
 use super::entries;
 use super::facts::GONE;
 use super::harness::Harness;
+use super::history::history;
 use super::money::{Watermarks, money};
 use super::{knowledge, mcp};
 
@@ -57,7 +58,11 @@ pub(crate) fn step(harness: &mut Harness, steps: u64) -> Result<(), String> {
 /// After every sync.
 pub(crate) fn sync(harness: &mut Harness) -> Result<(), String> {
     harness.trail.verifications += 1;
-    if harness.trail.verifications.is_multiple_of(16) && harness.disk.waiting() == 0 { trail(harness) } else { Ok(()) }
+    if !harness.trail.verifications.is_multiple_of(16) || harness.disk.waiting() > 0 {
+        return Ok(());
+    }
+    history(&harness.disk)?;
+    trail(harness)
 }
 
 /// After a start.

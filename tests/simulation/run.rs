@@ -27,6 +27,7 @@ mod event_hooks;
 mod facts;
 mod hands;
 mod harness;
+mod history;
 mod hooks;
 mod knowledge;
 mod mcp;

@@ -68,6 +68,36 @@ def case_overview(stage):
     expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
 
 
+def total(table):
+    """The sum of the numbers of a chart's table, once it has been drawn."""
+    expect(table).to_be_attached()
+    return sum(int(cell) for cell in table.locator("tbody td").all_text_contents())
+
+
+def case_activity(stage):
+    """The charts of the past are empty, fill with what agents do, and are there after a restart."""
+    page = stage.open("#/home")
+    past = region(page, "Activity")
+    expect(past).to_contain_text("Nothing happened in the last 24 hours")
+    access.check(page, "the activity of a new daemon")
+    agent = stage.daemon.agent("ada")
+    for text in ["plan the garden", "count the apples"]:
+        stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": text})
+    stage.daemon.restart()
+    page.reload()
+    expect(past.get_by_role("img", name="Turns by hour, the last 24 hours", exact=True)).to_be_visible()
+    assert total(past.get_by_role("table", name="Turns by hour, the last 24 hours", exact=True)) == 2
+    for name, step, rows in [("7 days", "hour", 7 * 24), ("30 days", "day", 30)]:
+        past.get_by_role("button", name=name, exact=True).click()
+        table = past.get_by_role("table", name=f"Turns by {step}, the last {name}", exact=True)
+        assert total(table) == 2
+        assert table.locator("tbody tr").count() in (rows, rows + 1)
+        assert past.locator("figure").count() == 8
+    access.check(page, "the activity of 30 days")
+    past.get_by_role("button", name="24 hours", exact=True).click()
+    expect(past.get_by_role("table", name="Cost by hour, the last 24 hours", exact=True)).to_be_attached()
+
+
 def case_pictures(stage):
     agent = inbox.fill_inbox(stage)
     for text in ["plan the garden", "count the apples"]:

@@ -4,6 +4,8 @@ import { fill, h, s } from "./dom.js";
 import { short } from "./format.js";
 
 const PAD = { right: 8, top: 8, bottom: 22 };
+/** The color of what failed. */
+export const FAILED = 2;
 /** Between the names of an axis and its lines. */
 const GAP = 8;
 /** As much room as the names of an axis have at least. */
@@ -38,7 +40,8 @@ export function sparkline(values, { label, width = 120, height = 32 } = {}) {
  * A chart of bars or lines over a row of places.
  *
  * - `label`: what it shows, as a sentence
- * - `series`: `[{ name, values }]`, each with one value for each of `ticks`; bars are stacked
+ * - `series`: `[{ name, values }]`, each with one value for each of `ticks`; bars are stacked. `color` is a number from 0 to 5
+ *   where it is not that of the place, such as `FAILED`
  * - `ticks`: the names below, such as days; not all are written when there is no room
  * - `kind`: "bars" or "lines"; `format(value)` writes the values, `mark(value)` those at the axis
  *
@@ -81,7 +84,7 @@ export class Chart {
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
     fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table());
-    fill(this.legend, series.length > 1 && series.map(({ name }, at) => h("span", { class: `key series-${at % 6}` }, name)));
+    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key series-${(color ?? at) % 6}` }, name)));
     this.slot = slot;
   }
 
@@ -89,30 +92,30 @@ export class Chart {
     const wide = Math.max(1, Math.min(32, slot * 0.66));
     return this.ticks.map((_, at) => {
       let below = 0;
-      return this.series.map(({ values }, n) => {
+      return this.series.map(({ values, color }, n) => {
         const value = values[at] ?? 0;
         const from = below;
         below += value;
         if (value <= 0) return null;
         const height = Math.max(1, y(from) - y(below));
-        return s("rect", { class: `bar series-${n % 6}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
+        return s("rect", { class: `bar series-${(color ?? n) % 6}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
       });
     });
   }
 
   lines(x, y) {
-    return this.series.map(({ values }, n) => {
+    return this.series.map(({ values, color }, n) => {
       const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-      return s("polyline", { class: `line series-${n % 6}`, points });
+      return s("polyline", { class: `line series-${(color ?? n) % 6}`, points });
     });
   }
 
-  /** The same values as a table that is not seen. */
+  /** The same values as a table that is not seen, and takes no room: a table alone is as high as its rows. */
   table() {
     const head = h("tr", {}, h("th", { scope: "col" }, "Place"), this.series.map(({ name }) => h("th", { scope: "col" }, name)));
     const rows = this.ticks.map((tick, at) => h("tr", {}, h("th", { scope: "row" }, tick),
       this.series.map(({ values }) => h("td", {}, this.format(values[at] ?? 0)))));
-    return h("table", { class: "sr" }, h("caption", {}, this.label), h("thead", {}, head), h("tbody", {}, rows));
+    return h("div", { class: "sr" }, h("table", {}, h("caption", {}, this.label), h("thead", {}, head), h("tbody", {}, rows)));
   }
 
   onPoint(event) {

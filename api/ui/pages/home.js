@@ -1,4 +1,4 @@
-// The overview: what needs a person, what happened lately and comes next, and what it cost, day by day.
+// The overview: what needs a person, what happened lately and comes next, what it cost, and what was done in the last days.
 
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
@@ -12,6 +12,7 @@ import { isOfPeople, learnOrigins } from "../lib/origins.js";
 import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
+import { activity } from "./home/activity.js";
 
 export const title = "Overview";
 
@@ -47,11 +48,13 @@ export async function mount(root, ctx) {
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
     type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },
   }, label)));
+  const past = activity({ signal });
   let daily = [];
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
     h("div", { class: "stack" }, figures,
       h("div", { class: "home-grid" }, needs, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node)),
+      past.node,
       h("div", { class: "home-grid three" }, talks, next, agents)))));
   tellFaults(signal, (fault) => { note.textContent = fault ? `Not updated since ${when(fault.since)}.` : ""; });
 
@@ -59,7 +62,7 @@ export async function mount(root, ctx) {
     const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
       get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
       rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
-      upcoming("schedules"), upcoming("cron_jobs"),
+      upcoming("schedules"), upcoming("cron_jobs"), past.read(),
     ]);
     const conversations = sessions?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
     const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);

@@ -21,6 +21,8 @@
 //! | world   | `b` + `n`, `h` or `d` + minute, hour or day | [`UsageSum`](crate::usage::UsageSum) of that time |
 //! | world   | `b` + `m` + provider + 0 + model           | [`UsageSum`](crate::usage::UsageSum) of the model |
 //! | world   | `b` + `x` + day + provider + 0 + model     | [`UsageSum`](crate::usage::UsageSum) of the model on that day |
+//! | world   | `6` + minute                               | [`MinuteRecord`](crate::history::MinuteRecord) of the hour under way |
+//! | content | `6` + hour + number                        | [`HourRecord`](crate::history::HourRecord) |
 //! | world   | `l`, `l` + agent id                        | [`BudgetRecord`]     |
 //! | content | `b` + time + turn id + attempt + number    | [`UsageRecord`]      |
 //! | content | `b` + 255 + day + agent id                 | empty: the agent asked a model on that day |

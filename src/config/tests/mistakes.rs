@@ -23,7 +23,7 @@ const FILE: &[(&str, &[&str])] = &[
         &["1: zzzzzzzzzzzz: unknown key; expected one of `api_listen`, `api_key`, `cors_origin`, \
          `log_level`, `mode`, `data_dir`, `rate_limit_per_second`, `network_enabled`, `default_model`, \
          `providers`, `server`, `world`, `queue`, `triggers`, `web`, `exec_policy`, `workspaces`, `sessions`, `approval`, \
-         `tool_invoke`, `mcp_server`, `mcp_servers`, `extensions`, `a2a`, `webhook_triggers`, `inbox`, `network`, `proactive_memory`, `auto_dream`, `prompt_intelligence`, `browser`, `media`, `hands`, `memory`, `checkpoints`, `skills`, `context_engine`, `clawhub`, `clawhub_cn`, `registry`, `skill_sources`, `sidecar_channels`, `web_chats`, `bindings`, `broadcast`, `channel_role_mapping`, `users`, `people`, `external_auth`, `pairing`, `terminal`, `channels`, `auto_reply`, `uploads`, `budget`, `prices`, `catalog`, `usage`, `audit`, `backup`, `snapshots`, \
+         `tool_invoke`, `mcp_server`, `mcp_servers`, `extensions`, `a2a`, `webhook_triggers`, `inbox`, `network`, `proactive_memory`, `auto_dream`, `prompt_intelligence`, `browser`, `media`, `hands`, `memory`, `checkpoints`, `skills`, `context_engine`, `clawhub`, `clawhub_cn`, `registry`, `skill_sources`, `sidecar_channels`, `web_chats`, `bindings`, `broadcast`, `channel_role_mapping`, `users`, `people`, `external_auth`, `pairing`, `terminal`, `channels`, `auto_reply`, `uploads`, `budget`, `prices`, `catalog`, `usage`, `history`, `audit`, `backup`, `snapshots`, \
          `security`, `inputs`, `log`"],
     ),
     ("tick_hz = 20", &["1: tick_hz: unknown key; did you mean `tick_hz` in `[world]`?"]),

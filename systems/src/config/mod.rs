@@ -62,6 +62,9 @@ pub struct Settings {
     pub budget: BudgetSettings,
     /// Days that usage events are kept.
     pub usage_retention_days: u32,
+    /// Days that sums of minutes are kept (`[history] retention_days`).
+    #[serde(default = "history_days_default")]
+    pub history_retention_days: u32,
     /// Seconds after which a claimed task that nobody ended waits again.
     pub claim_timeout_secs: u64,
     /// `[triggers]`.
@@ -100,6 +103,13 @@ pub struct Settings {
     /// System prompts have versions and experiments (`[prompt_intelligence] enabled`).
     #[serde(default)]
     pub prompt_intelligence: bool,
+}
+
+/// Days that sums of minutes are kept where nothing else is said.
+pub const HISTORY_DAYS_DEFAULT: u32 = 30;
+
+const fn history_days_default() -> u32 {
+    HISTORY_DAYS_DEFAULT
 }
 
 /// Memory entries of one agent where nothing else is said.
@@ -171,6 +181,7 @@ impl Default for Settings {
             aliases: Arc::default(),
             budget: BudgetSettings::default(),
             usage_retention_days: USAGE_DAYS_DEFAULT,
+            history_retention_days: HISTORY_DAYS_DEFAULT,
             claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
             triggers: TriggerSettings::default(),
             require_approval: Vec::new(),

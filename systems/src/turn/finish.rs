@@ -10,7 +10,7 @@ use agentsvc_components::session::message::{Usage, calls_of, text_of};
 use agentsvc_components::turn::outcome::ModelAnswer;
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, SessionId, TurnId};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, SessionId, Timestamp, TurnId};
 
 use super::ended::{self, Ended};
 use super::settle::{answer_row, write_row};
@@ -31,6 +31,8 @@ pub(crate) struct TurnClosed {
     pub(crate) agent: AgentId,
     /// How it ends.
     pub(crate) end: TurnEnd,
+    /// When its message came.
+    pub(crate) since: Timestamp,
 }
 
 /// How a turn ends.
@@ -93,10 +95,10 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
     let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
-    let (streaming, origin, taint) = (turn.streaming, turn.origin, taint::of(world, entity));
+    let (streaming, origin, since, taint) = (turn.streaming, turn.origin, turn.created_at, taint::of(world, entity));
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
-    react(world, &TurnClosed { turn, agent, end: end.kind() });
+    react(world, &TurnClosed { turn, agent, end: end.kind(), since });
     tools::left_out(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());

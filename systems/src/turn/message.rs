@@ -19,7 +19,7 @@ use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, 
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::fired::Said;
-use super::{Children, Waiting, admit, inbox, share};
+use super::{Children, MessageCame, Waiting, admit, inbox, share};
 use crate::event::event_text;
 use crate::event::told::{self, Events};
 use crate::kernel::acting::Acting;
@@ -28,6 +28,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Outbox;
+use crate::kernel::reaction::react;
 use crate::kernel::record::{BoxedRecord, MessageKey, message_key, put_content};
 use crate::session::{MESSAGE_KEY_BYTES, SaidRow};
 use crate::{budget, proactive_memory, session, taint};
@@ -354,6 +355,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     }
     taint::began(world, owner, session, taint);
     world.resource_mut::<TurnTotals>().messages += 1;
+    react(world, &MessageCame(new.origin));
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
     tell(world, entity, Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
     let mut outbox = world.resource_mut::<Outbox>();

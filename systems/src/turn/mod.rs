@@ -115,10 +115,10 @@ use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
 use crate::taint::{self, TrustingFiles};
-use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::{AgentId, TurnId};
 use ended::EndedTurns;
 
@@ -184,6 +184,15 @@ pub(crate) const DOMAIN: Domain = Domain {
     metrics: metrics::ALL,
     ..Domain::named("turn")
 };
+
+/// A message came: a turn begins.
+pub(crate) struct MessageCame(pub(crate) Origin);
+
+/// A tool call has its result, or it is not known whether it has one.
+pub(crate) struct ToolCallEnded {
+    /// There is no good result: it failed, was refused, or nobody knows.
+    pub(crate) is_error: bool,
+}
 
 /// Who waits for which turn. An entry lives as long as its turn.
 #[derive(Resource, Default)]

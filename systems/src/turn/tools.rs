@@ -26,13 +26,14 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::tool_lane::{Out, ToolLane};
-use super::{admit, delegate, profile, stop, tool_audit, trace};
+use super::{ToolCallEnded, admit, delegate, profile, stop, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::kernel::record::{self, MessageKey};
 use crate::taint::{self, Judgement};
 use crate::turn::metrics::TurnTotals;
@@ -384,6 +385,7 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if end.status == ToolStatus::Refused {
         tool_audit::refused(world, agent, turn, &end.call, "not_granted");
     }
+    react(world, &ToolCallEnded { is_error });
     if end.status == ToolStatus::Unknown {
         world.resource_mut::<TurnTotals>().tools_unknown += 1;
         tool_audit::unknown(world, agent, turn, &end.call);

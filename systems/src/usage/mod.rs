@@ -58,6 +58,14 @@ pub(crate) struct CallEnded {
     pub(crate) user: Option<UserId>,
 }
 
+/// The event of a call is written, however it ended.
+pub(crate) struct CallBooked {
+    /// What it used.
+    pub(crate) usage: Usage,
+    /// How it ended.
+    pub(crate) end: CallEnd,
+}
+
 /// Something was spent.
 pub(crate) struct Spent {
     /// Where it counts.
@@ -97,8 +105,9 @@ use crate::kernel::stage::Stage;
 use crate::people::UserGone;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::usage::Scope;
+use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::UsageSwept;
+use agentsvc_components::usage::{CallEnd, Scope};
 use agentsvc_components::{AgentId, Micros, SessionId, Timestamp};
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};

@@ -11,7 +11,7 @@ use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 use agentsvc_components::{AgentId, Micros};
 
-use super::{CallEnded, Rollups, Spent, SpentByStrangers, calls, clip, rows};
+use super::{CallBooked, CallEnded, Rollups, Spent, SpentByStrangers, calls, clip, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::index;
@@ -132,10 +132,10 @@ fn cost(world: &mut World, used: &CallUse) -> Micros {
 
 /// Writes one event and adds it to every sum.
 pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: CallUse) {
-    let usage = used.usage;
+    let (usage, end) = (used.usage, used.end);
     rehearsal::note(world, |world| {
         let priced = world.resource::<Settings>().prices.of(&used.provider, &used.model).is_some();
-        Note::Call { agent: call.agent, usage, end: used.end, priced }
+        Note::Call { agent: call.agent, usage, end, priced }
     });
     let lives = index::agent(world, call.agent).ok();
     let above: Vec<AgentId> = call.above.iter().copied().filter(|id| index::agent(world, *id).is_ok()).collect();
@@ -168,6 +168,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         call: used,
     };
     world.op(rows::put_usage(call.attempt(), number, &event));
+    react(world, &CallBooked { usage, end });
     for scope in Scope::path_of(call.agent, &above, user) {
         react(world, &Spent { scope });
     }

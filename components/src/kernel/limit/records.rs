@@ -74,6 +74,8 @@ limits! {
     pub const USAGE_MODELS_MAX: usize = 1_000;
     /// Days that one answer of the daily usage gives at most. More: 400, the export has them.
     pub const USAGE_DAYS_MAX: u32 = 366;
+    /// Steps that one answer of the history has at most: 62 days by hour, or a day by minute. More: 400.
+    pub const HISTORY_STEPS_MAX: i64 = 1_500;
     /// Agents that one list of budgets gives at most: those that spent most.
     pub const BUDGETS_LISTED_MAX: usize = 10_000;
     /// Bytes of an audit entry's details; the rest is cut.

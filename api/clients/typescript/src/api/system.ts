@@ -103,6 +103,13 @@ export interface HealthDetailBody {
   workspace_warnings: string[];
 }
 
+/** What happened. */
+export interface HistoryBody {
+  /** Including steps in which nothing happened. */
+  points: Point[];
+  total: number;
+}
+
 /** The state of the inbox. */
 export interface InboxStatus {
   /** Agent that reads files without an `agent:` line. */
@@ -164,6 +171,44 @@ export interface MarketplaceSkill {
 /** Pending messages by source. */
 export interface Pending {
   directory: number;
+}
+
+/** One step. */
+export interface Point {
+  /** Messages of other agents, of this daemon or over A2A and the network. */
+  agent_messages: number;
+  /** Messages of schedules, triggers, workflows, hooks and auto-dream. */
+  automatic_messages: number;
+  /** Messages of channels. */
+  chat_messages: number;
+  /** Messages over the REST API, WebSockets and the OpenAI-compatible endpoint, including those of the web page. */
+  client_messages: number;
+  cost_usd: number;
+  /** When it begins. */
+  from: string;
+  input_tokens: number;
+  /** Model calls with any outcome. */
+  model_calls: number;
+  /** Model calls that failed or were interrupted by a crash. */
+  model_calls_failed: number;
+  output_tokens: number;
+  /** Tool calls with any outcome. */
+  tool_calls: number;
+  /** Tool calls that failed, were refused, or were interrupted by a crash. */
+  tool_calls_failed: number;
+  /** Average time from message to end of the turns that ended, in milliseconds; null without any. */
+  turn_ms_average?: number | null;
+  /** 95 % of these turns took no longer, to within 10 %; null without any. */
+  turn_ms_p95?: number | null;
+  /** Turns that ended. */
+  turns: number;
+  /** Turns with an answer. */
+  turns_completed: number;
+  turns_failed: number;
+  turns_interrupted: number;
+  turns_stopped: number;
+  /** The most turns that waited for a slot of their provider at the same time. */
+  turns_waiting_max: number;
 }
 
 /** The event was published. */
@@ -289,6 +334,16 @@ export interface StatusBody {
   uptime_seconds: number;
 }
 
+/** Parameters of `GET /api/history`. */
+export interface SystemGetHistoryQuery {
+  /** The beginning, RFC 3339. Default: 24 hours before `to`. */
+  from?: string;
+  /** `minute`, `hour` (default) or `day`. */
+  step?: string;
+  /** The end, RFC 3339. Default: now. */
+  to?: string;
+}
+
 /** Parameters of `GET /api/status`. */
 export interface SystemGetStatusQuery {
   /** Maximum number of agents, 1 to 1000. Default: all. `agent_count` is the total. */
@@ -359,6 +414,11 @@ export class SystemApi {
   /** Check the health of the daemon in detail (`GET /api/health/detail`). */
   getHealthDetail(options?: Options): Promise<HealthDetailBody> {
     return this.calls.json("GET", "/api/health/detail", {}, options);
+  }
+
+  /** Get what happened by minute, hour or day (`GET /api/history`). */
+  getHistory(query: SystemGetHistoryQuery = {}, options?: Options): Promise<HistoryBody> {
+    return this.calls.json("GET", "/api/history", { query }, options);
   }
 
   /** Get the state of the inbox (`GET /api/inbox/status`). */

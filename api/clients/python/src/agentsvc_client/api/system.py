@@ -113,6 +113,14 @@ class HealthDetailBody(TypedDict):
     """Workspaces that cannot be used because their owner is not known, and how to repair them."""
 
 
+class HistoryBody(TypedDict):
+    """What happened."""
+
+    points: List[Point]
+    """Including steps in which nothing happened."""
+    total: int
+
+
 class InboxStatus(TypedDict):
     """The state of the inbox."""
 
@@ -178,6 +186,48 @@ class Pending(TypedDict):
     """Pending messages by source."""
 
     directory: int
+
+
+Point = TypedDict(
+    "Point",
+    {
+        # Messages of other agents, of this daemon or over A2A and the network.
+        "agent_messages": "int",
+        # Messages of schedules, triggers, workflows, hooks and auto-dream.
+        "automatic_messages": "int",
+        # Messages of channels.
+        "chat_messages": "int",
+        # Messages over the REST API, WebSockets and the OpenAI-compatible endpoint, including those of the web page.
+        "client_messages": "int",
+        "cost_usd": "float",
+        # When it begins.
+        "from": "str",
+        "input_tokens": "int",
+        # Model calls with any outcome.
+        "model_calls": "int",
+        # Model calls that failed or were interrupted by a crash.
+        "model_calls_failed": "int",
+        "output_tokens": "int",
+        # Tool calls with any outcome.
+        "tool_calls": "int",
+        # Tool calls that failed, were refused, or were interrupted by a crash.
+        "tool_calls_failed": "int",
+        # Average time from message to end of the turns that ended, in milliseconds; null without any.
+        "turn_ms_average": "NotRequired[int | None]",
+        # 95 % of these turns took no longer, to within 10 %; null without any.
+        "turn_ms_p95": "NotRequired[int | None]",
+        # Turns that ended.
+        "turns": "int",
+        # Turns with an answer.
+        "turns_completed": "int",
+        "turns_failed": "int",
+        "turns_interrupted": "int",
+        "turns_stopped": "int",
+        # The most turns that waited for a slot of their provider at the same time.
+        "turns_waiting_max": "int",
+    },
+)
+"""One step."""
 
 
 class Published(TypedDict):
@@ -303,6 +353,20 @@ class StatusBody(TypedDict):
     uptime_seconds: int
 
 
+SystemGetHistoryQuery = TypedDict(
+    "SystemGetHistoryQuery",
+    {
+        # The beginning, RFC 3339. Default: 24 hours before `to`.
+        "from": "NotRequired[str]",
+        # `minute`, `hour` (default) or `day`.
+        "step": "NotRequired[str]",
+        # The end, RFC 3339. Default: now.
+        "to": "NotRequired[str]",
+    },
+)
+"""Parameters of `GET /api/history`."""
+
+
 class SystemGetStatusQuery(TypedDict):
     """Parameters of `GET /api/status`."""
 
@@ -376,6 +440,10 @@ class SystemApi:
     def get_health_detail(self) -> HealthDetailBody:
         """Check the health of the daemon in detail (`GET /api/health/detail`)."""
         return self._calls.json("GET", "/api/health/detail")
+
+    def get_history(self, **query: Unpack[SystemGetHistoryQuery]) -> HistoryBody:
+        """Get what happened by minute, hour or day (`GET /api/history`)."""
+        return self._calls.json("GET", "/api/history", query=query)
 
     def get_inbox(self) -> InboxStatus:
         """Get the state of the inbox (`GET /api/inbox/status`)."""
@@ -461,6 +529,10 @@ class AsyncSystemApi:
     async def get_health_detail(self) -> HealthDetailBody:
         """Check the health of the daemon in detail (`GET /api/health/detail`)."""
         return await self._calls.json("GET", "/api/health/detail")
+
+    async def get_history(self, **query: Unpack[SystemGetHistoryQuery]) -> HistoryBody:
+        """Get what happened by minute, hour or day (`GET /api/history`)."""
+        return await self._calls.json("GET", "/api/history", query=query)
 
     async def get_inbox(self) -> InboxStatus:
         """Get the state of the inbox (`GET /api/inbox/status`)."""

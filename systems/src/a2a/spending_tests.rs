@@ -220,3 +220,22 @@ fn with_a2a_off_nothing_that_a_client_began_calls_a_model() {
     assert_eq!(world.calls.len(), 1, "the owner's own turns go on");
     assert!(world.ask(Get::<A2aTaskView>(task(1))).is_ok());
 }
+
+#[test]
+fn what_is_reserved_is_known_for_each_client_without_a_look_at_all_calls() {
+    let mut world = TestWorld::with(settings(WORST + COST));
+    let agent = world.spawn("scout");
+    let by = |n, client: &str| SendA2aTask { client: client.into(), ..command(agent, n) };
+    for (n, client) in [(1, "partner"), (2, "other"), (3, "partner")] {
+        world.ask(by(n, client)).unwrap();
+    }
+    world.ask(command(agent, 4)).unwrap();
+    // One of each client is out; the second of the same one waits.
+    assert_eq!((world.calls.len(), reserved(&world)), (3, 3 * WORST));
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    (0..4).for_each(|_| answered(&mut world));
+    let of = |world: &TestWorld, client| spending::spent(world.engine.world(), client).0;
+    assert_eq!((of(&world, Some("partner")), of(&world, Some("other")), of(&world, None)), (2 * COST, COST, COST));
+    assert_eq!(reserved(&world), 0);
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+}

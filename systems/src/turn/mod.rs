@@ -229,6 +229,7 @@ pub(crate) fn install(world: &mut World) {
         {
             inherited.depth = turn.depth;
             inherited.taint = inherited.taint.with(taint::tracked(world, taint::of(world, entity)));
+            inherited.began_in = taint::began_in(world, entity);
         }
     });
 }

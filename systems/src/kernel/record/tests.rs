@@ -345,7 +345,8 @@ fn wave() -> WaveRecord {
     let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
     let event = r#"{"kind":"custom"}"#.into();
     let (at, taint) = (Timestamp(8), Taint::EVENT);
-    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, triggers }
+    let began_in = Some(SessionId(Uuid::from_u128(9)));
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, began_in, triggers }
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl End {
 /// Ends the turn at the head of its session's inbox and starts the next.
 pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
-    if stop::is_going(world, entity) {
+    // The session of such a turn goes with the last of its turns, and not with this one.
+    if session::ending_of(world, session, id_of(world, entity)).is_some() {
         return stop::end_going(world, entity);
     }
     if matches!(end, End::Answered(_)) {

@@ -89,6 +89,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             stored: 0,
             taint: Default::default(),
             addresses: Vec::new(),
+            ending: None,
         };
         world(key(b's', id(2, n)), encode(&record))
     };

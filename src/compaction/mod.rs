@@ -163,7 +163,7 @@ impl Job {
                     (at.provider, at.model) = (step.target.provider.into(), step.target.model.into());
                 }
                 Err(error) if candidate < self.call.manifest.manifest.fallback_models.len() => {
-                    tracing::warn!(message = error.message, "a summary failed; trying the next fallback model");
+                    tracing::warn!(reason = error.message, "a summary failed; trying the next fallback model");
                     candidate += 1;
                 }
                 Err(error) if at.upto == before => return Err(error.message),

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{Finding, Patient, StoreOwner};
-use crate::kernel::sandbox::damaged_marks;
+use crate::kernel::sandbox::{damaged_marks, marks_are_kept};
 use crate::kernel::vault::{KeySource, Vault};
 use crate::upload::record;
 
@@ -84,7 +84,11 @@ pub(super) fn vault_opens(patient: &Patient) -> Finding {
 
 /// It is known which agent each workspace belongs to.
 pub(super) fn workspaces_have_owners(patient: &Patient) -> Finding {
-    match damaged_marks(&patient.home.workspaces_dir()) {
+    let root = patient.home.workspaces_dir();
+    if let Ok(false) = marks_are_kept(&root) {
+        return no_marks();
+    }
+    match damaged_marks(&root) {
         Ok(damaged) if damaged.is_empty() => Finding::pass("the owner of each workspace is known"),
         Ok(damaged) => Finding::warn(
             format!("the files that name the owners of {} workspaces are damaged: {}", damaged.len(), list(&damaged)),
@@ -95,6 +99,16 @@ pub(super) fn workspaces_have_owners(patient: &Patient) -> Finding {
             Finding::warn(format!("the workspaces cannot be read: {error}"), "look at the directory workspaces")
         }
     }
+}
+
+/// What is said where the file system gives all files permissions by which others may write them.
+fn no_marks() -> Finding {
+    Finding::warn(
+        "the file system of the workspaces does not keep permissions: all users may write every file, so the files that name the \
+         owners of workspaces do not count",
+        "use a file system that keeps permissions, or mount this one so that only the daemon's user may write (for CIFS: uid=, \
+         file_mode=0600 and dir_mode=0700)",
+    )
 }
 
 /// The first of some names, and how many more there are.

@@ -223,6 +223,7 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
         stored: 0,
         taint: agentsvc_components::kernel::taint::Taint::NONE,
         addresses: Vec::new(),
+        ending: None,
     }
 }
 
@@ -340,6 +341,7 @@ mod tests {
             stored: 0,
             taint: agentsvc_components::kernel::taint::Taint::NONE,
             addresses: Vec::new(),
+            ending: None,
         };
         let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));
         // No session to come may get their logs: they are swept.

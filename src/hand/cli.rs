@@ -97,7 +97,7 @@ impl Run for Hand {
             Self::Pause { instance } => (control(instance, "pause")?, "The instance is paused.\n".to_owned()),
             Self::Resume { instance } => (control(instance, "resume")?, "The instance runs.\n".to_owned()),
             Self::Remove { id } => {
-                let is_instance = uuid::Uuid::try_parse(id).is_ok();
+                let is_instance = is_instance(&get("/api/hands/active")?, id)?;
                 let path = if is_instance { format!("/api/hands/instances/{id}") } else { format!("/api/hands/{id}") };
                 let text = if is_instance { "The instance was removed.\n" } else { "The hand was uninstalled.\n" };
                 (context.block_on(client.delete(&path))?, text.to_owned())
@@ -105,6 +105,23 @@ impl Run for Hand {
         };
         if context.json() { output::json(&answer) } else { output::print(&output::clean(&said)) }
     }
+}
+
+/// Is this the id of an instance, and not that of a hand?
+///
+/// # Errors
+/// It is the id of a hand that has instances: either could be meant.
+fn is_instance(active: &Value, id: &str) -> Result<bool, Error> {
+    let all = || output::items(active, "instances");
+    let of_hand: Vec<&str> = all().filter(|it| it["hand_id"] == id).map(|it| word(it, "instance_id")).collect();
+    if !of_hand.is_empty() {
+        let (ids, id) = (of_hand.join(", "), output::clean(id));
+        let text = format!(
+            "{id} is a hand and has instances; to remove one, pass its id: {ids}; the hand can be uninstalled when it has none"
+        );
+        return Err(Error::Usage(text));
+    }
+    Ok(uuid::Uuid::try_parse(id).is_ok() || all().any(|it| it["instance_id"] == id))
 }
 
 fn word<'v>(answer: &'v Value, key: &str) -> &'v str {
@@ -252,6 +269,16 @@ mod tests {
             text.contains("style") && text.contains("Missing tools: browser_open") && !text.contains("MET"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_is_both_a_hand_and_its_instances_is_asked_for() {
+        let id = "0198a7c1-5d7e-7b1a-8000-000000000001";
+        let active = json!({ "instances": [{ "instance_id": id, "hand_id": "herald" }, { "instance_id": "two", "hand_id": "herald" }] });
+        let said = is_instance(&active, "herald").unwrap_err().to_string();
+        assert!(said.contains(&format!("pass its id: {id}, two;")), "{said}");
+        assert!(is_instance(&active, id).unwrap() && is_instance(&active, "two").unwrap());
+        assert!(!is_instance(&active, "scribe").unwrap());
     }
 
     #[test]

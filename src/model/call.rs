@@ -278,7 +278,7 @@ impl Running {
 
     fn fall_back(mut self, error: &CallError) {
         tracing::warn!(turn = %self.call.turn(), agent = %self.call.agent, code = error.code.as_str(),
-            message = error.message, "the model failed; trying the next fallback model");
+            reason = error.message, "the model failed; trying the next fallback model");
         self.candidate += 1;
         self.submit();
     }
@@ -305,7 +305,7 @@ impl Running {
             return self.fall_back(&error);
         }
         tracing::warn!(turn = %self.call.turn(), agent = %self.call.agent, code = error.code.as_str(),
-            message = error.message, "a model call failed");
+            reason = error.message, "a model call failed");
         let spent = std::mem::take(&mut self.spent);
         self.end(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
     }
@@ -368,7 +368,7 @@ pub(crate) async fn ask(
             spent.push(failed_use(request, draft, tried.elapsed()));
         }
         let Some(wait) = wait else { return Err(error) };
-        tracing::debug!(turn = %request.attempt.job, code = error.code.as_str(), message = error.message,
+        tracing::debug!(turn = %request.attempt.job, code = error.code.as_str(), reason = error.message,
             wait_ms = wait.as_millis() as u64, "retrying a model call");
         draft.clear();
         last = Some(error);

@@ -48,10 +48,9 @@ pub(crate) struct Restore {
 impl Run for Snapshot {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
-        let path = |snapshot: &str| {
-            let id = context.block_on(client.id_of(&Listed::new("/api/world/snapshots", "snapshot"), snapshot))?;
-            Ok::<_, Error>(format!("/api/world/snapshots/{}", encoded(&id)))
-        };
+        let all = Listed::new("/api/world/snapshots", "snapshot");
+        let path_of = |id: &str| format!("/api/world/snapshots/{}", encoded(id));
+        let path = |snapshot: &str| Ok::<_, Error>(path_of(&context.block_on(client.id_of(&all, snapshot))?));
         let (answer, render): (Value, fn(&Value) -> String) = match self {
             Self::Create(Create { label }) => {
                 let body = label.map_or_else(|| json!({}), |label| json!({ "label": label }));
@@ -60,8 +59,8 @@ impl Run for Snapshot {
             Self::List => (context.block_on(client.get("/api/world/snapshots", &[]))?, listed),
             Self::Delete { snapshots } => {
                 let mut deleted = Vec::new();
-                for snapshot in snapshots {
-                    deleted.push(context.block_on(client.delete(&path(&snapshot)?))?["snapshot"].take());
+                for id in context.block_on(client.ids_of(&all, &snapshots))? {
+                    deleted.push(context.block_on(client.delete(&path_of(&id)))?["snapshot"].take());
                 }
                 (Value::Array(deleted), gone)
             }

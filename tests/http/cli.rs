@@ -299,6 +299,7 @@ fn names_stand_for_ids_everywhere() {
     assert!(daemon.cli(&["key", "revoke", "laptop"]).status.success());
     out(&daemon.cli(&["snapshot", "create", "--label", "before"]));
     assert!(out(&daemon.cli(&["snapshot", "restore", "before"])).starts_with("dry run"));
+    assert!(refusal(&daemon.cli(&["snapshot", "rm", "before", "none"]), 4).contains("snapshot none does not exist"));
     assert!(daemon.cli(&["snapshot", "rm", "before"]).status.success());
     assert!(refusal(&daemon.cli(&["snapshot", "rm", "before"]), 4).contains("snapshot before does not exist"));
 }

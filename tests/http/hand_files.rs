@@ -174,6 +174,9 @@ fn the_command_line_lists_activates_and_removes() {
     run(&["hand", "pause", &id]);
     assert!(run(&["hand", "list"]).contains("paused"));
     run(&["hand", "resume", &id]);
+    let output = daemon.cli(&["hand", "remove", "herald"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains(&format!("pass its id: {id};")), "{said}");
     run(&["hand", "remove", &id]);
     run(&["hand", "remove", "herald"]);
     assert_eq!(daemon.get("/api/hands").expect(200)["total"], 0);

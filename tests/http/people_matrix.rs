@@ -186,6 +186,49 @@ fn a_key_that_may_not_talk_to_agents_makes_none_run() {
     writes.post(&format!("/api/agents/{}/clone", text(&busy[0]["id"])), &json!({})).refused(403);
 }
 
+#[test]
+fn a_key_that_may_not_talk_to_agents_turns_off_what_makes_them_run() {
+    let daemon = daemon("");
+    let agent = daemon.agent("one");
+    let key = |scopes: &[&str]| {
+        let body = json!({ "name": scopes.join("-"), "role": "owner", "scopes": scopes });
+        daemon.keyed(&text(&daemon.post("/api/keys", &body).expect(201)["key"]))
+    };
+    let (writes, both, talks) = (key(&["read", "write"]), key(&["read", "write", "chat"]), key(&["read", "chat"]));
+    let made = |path: &str, body: &Value, id: &str| text(&both.post(path, body).expect(201)[id]);
+    let trigger = json!({ "agent_id": agent, "pattern": { "all": {} }, "prompt_template": "x" });
+    let (schedule, job) = (
+        json!({ "cron": "@daily", "agent_id": agent, "prompt": "hi" }),
+        json!({ "schedule": "@daily", "agent_id": agent, "prompt": "hi", "name": "n" }),
+    );
+    let schedule = made("/api/schedules", &schedule, "id");
+    let job = made("/api/cron/jobs", &job, "id");
+    let trigger = made("/api/triggers", &trigger, "trigger_id");
+    let routes = [
+        ("PUT", format!("/api/schedules/{schedule}"), "prompt"),
+        ("PUT", format!("/api/cron/jobs/{job}"), "prompt"),
+        ("PUT", format!("/api/cron/jobs/{job}/enable"), ""),
+        ("PATCH", format!("/api/triggers/{trigger}"), "prompt_template"),
+        ("PUT", format!("/api/auto-dream/agents/{agent}/enabled"), ""),
+    ];
+    for (method, path, text) in &routes {
+        let send = |client: &Client, body: Value| {
+            let headers = [("content-type", "application/json")];
+            client.send(method, path, &headers, Some(body.to_string().as_bytes()))
+        };
+        send(&talks, json!({ "enabled": false })).refused(403);
+        send(&writes, json!({ "enabled": false })).expect(200);
+        let said = send(&writes, json!({ "enabled": true })).refused(403);
+        assert!(said.contains("scope chat"), "{path}: {said}");
+        if !text.is_empty() {
+            for body in [json!({ (*text): "y" }), json!({ (*text): "y", "enabled": false }), json!({})] {
+                send(&writes, body).refused(403);
+            }
+        }
+        send(&both, json!({ "enabled": true })).expect(200);
+    }
+}
+
 /// Whoever may not use a route that has a public part is nobody there.
 #[test]
 fn a_key_that_may_not_use_a_route_gets_its_public_part() {

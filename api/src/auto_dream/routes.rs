@@ -39,7 +39,6 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::put("/api/auto-dream/agents/{id}/enabled", "Switch auto-dream of an agent on or off", |call| {
         Box::pin(set(call))
     })
-    .runs_agents()
     .body::<EnabledBody>()
     .replies(&[Reply::json::<AgentDream>(200, "the agent")]),
 ];
@@ -207,5 +206,8 @@ struct EnabledBody {
 
 async fn set(call: Call) -> Result<Response, Error> {
     let (agent, EnabledBody { enabled }) = (call.id("id")?, call.json()?);
+    if enabled {
+        call.check_may_run()?;
+    }
     reply::ok(&AgentDream::from(call.ask(SetAutoDream { agent, enabled }).await?))
 }

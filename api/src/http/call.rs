@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::{Actor, AgentId};
 use agentsvc_systems::Command;
 use bytes::Bytes;
@@ -96,6 +97,18 @@ impl Call {
             Some(owns) => owns(Arc::clone(&self.api), user, agent.to_string()).await,
             None => Err(Error::forbidden("agents have no owners here")),
         }
+    }
+
+    /// Refuses a change after which agents may run, now or later, to a key without the scope `chat`. Routes that have other changes,
+    /// too, ask here; those that have none say so ([`Route::runs_agents`](super::route::Route::runs_agents)).
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_may_run(&self) -> Result<(), Error> {
+        if self.principal.has(Scope::Chat) {
+            return Ok(());
+        }
+        Err(Error::forbidden("this key may only disable it: any other change needs the scope chat"))
     }
 
     /// Takes `cost` more units from the client's rate budget, beside those of the route.

@@ -18,7 +18,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use tracing::Instrument;
 
-use crate::http::access::{Policy, Seen};
+use crate::http::access::{Policy, Seen, Shown};
 use crate::http::answers::{Answers, Reserved};
 use crate::http::api::Api;
 use crate::http::body::BodyStream;
@@ -137,6 +137,7 @@ fn take_place<'t>(
 ) -> (Result<Admitted<'t>, Error>, Place) {
     let holder = match &admitted {
         Ok(Admitted::To(route, _, true)) => client.holder_of(&seen.principal().on(route)),
+        _ if seen.shown == Shown::Nothing => client.keyless_holder(),
         _ => client.holder(),
     };
     let (place, room) = client.place(holder);

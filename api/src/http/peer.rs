@@ -1,7 +1,7 @@
 //! The other ends of connections: which address they come from, whose key they have shown, and how many answers the clients
 //! of an address, and of all, have not read.
 //!
-//! A connection counts for whoever has shown a key on it last:
+//! A connection counts for whoever has shown a key on it last; a request without a key on it counts for nobody who has:
 //!
 //! | it has shown                             | of all connections    | beyond                                  |
 //! |------------------------------------------|-----------------------|-----------------------------------------|
@@ -222,6 +222,13 @@ impl Peer {
     /// For whom it counts.
     pub(crate) fn holder(&self) -> Holder {
         self.shown.lock().holder
+    }
+
+    /// For whom a request counts that shows no key. On a connection that has shown one, as those of a proxy may be shared, that is
+    /// nobody but its address.
+    pub(crate) fn keyless_holder(&self) -> Holder {
+        let shown = self.shown.lock();
+        if shown.ended.is_some() { Holder::Keyless(self.key) } else { shown.holder }
     }
 
     /// It has shown the key of `principal`, which is in force until `ended`, and counts for it from here on.

@@ -42,7 +42,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job")]),
     Route::put("/api/cron/jobs/{id}", "Update a cron job", |call| Box::pin(update(call)))
-        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
@@ -54,7 +53,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
     Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))
-        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<EnableBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
@@ -102,6 +100,9 @@ struct EnableBody {
 async fn enable(call: Call) -> Result<Response, Error> {
     let id: ScheduleId = call.id("id")?;
     let EnableBody { enabled } = call.json()?;
+    if enabled {
+        call.check_may_run()?;
+    }
     let patch = SchedulePatch { enabled: Some(enabled), ..SchedulePatch::default() };
     let view = call.ask(UpdateSchedule { kind: KIND, id, patch }).await?;
     reply::ok(&ScheduleShape::named(&view))

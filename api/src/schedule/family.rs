@@ -102,6 +102,9 @@ macro_rules! schedule_family {
                 overlap: body.overlap_policy.map(Into::into),
                 session_mode: body.session_mode.map(|mode| mode.map(Into::into)),
             };
+            if patch != (SchedulePatch { enabled: Some(false), ..SchedulePatch::default() }) {
+                call.check_may_run()?;
+            }
             let view = call.ask(UpdateSchedule { kind: KIND, id, patch }).await?;
             reply::ok(&ScheduleShape::of(&view))
         }

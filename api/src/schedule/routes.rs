@@ -42,7 +42,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule")]),
     Route::put("/api/schedules/{id}", "Update a schedule", |call| Box::pin(update(call)))
-        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated schedule")]),

@@ -39,7 +39,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<TriggerShape>(200, "the trigger")]),
     Route::patch("/api/triggers/{id}", "Update a trigger", |call| Box::pin(change(call)))
-        .runs_agents()
         .reaching(Reach::Filtered)
         .body::<ChangeBody>()
         .replies(&[Reply::json::<TriggerShape>(200, "the updated trigger")]),
@@ -190,6 +189,9 @@ async fn change(call: Call) -> Result<Response, Error> {
         session_mode: body.session_mode.map(|mode| mode.map(SessionMode::from)),
         target: body.target_agent_id.map(|target| target.map(AgentId)),
     };
+    if patch != (TriggerPatch { enabled: Some(false), ..TriggerPatch::default() }) {
+        call.check_may_run()?;
+    }
     reply::ok(&TriggerShape::from(call.ask(UpdateTrigger { trigger, patch }).await?))
 }
 

@@ -176,7 +176,7 @@ mod tests {
 
     fn happened(n: u128) -> EventEnvelope {
         let event = Event::AgentStarted { agent: AgentId(Uuid::from_u128(n)) };
-        EventEnvelope { event, at: Timestamp(n as i64), depth: 1, taint: Taint::NONE, holder: None }
+        EventEnvelope { event, at: Timestamp(n as i64), depth: 1, taint: Taint::NONE, began_in: None, holder: None }
     }
 
     async fn number(watch: &mut EventWatch) -> u64 {

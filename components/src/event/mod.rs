@@ -34,6 +34,8 @@ pub struct EventEnvelope {
     pub depth: u8,
     /// Untrusted content behind it.
     pub taint: Taint,
+    /// The session in which strangers began what it comes from, where they did and that is known.
+    pub began_in: Option<SessionId>,
     /// Whose share of what waits for it it takes: that of its agent, or else of whoever acted.
     pub holder: Option<Holder>,
 }

@@ -8,8 +8,9 @@ pub mod record;
 pub mod sweep;
 
 use bevy_ecs::prelude::{Component, Entity};
+use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::LogId;
+use crate::kernel::id::{LogId, TurnId};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -54,4 +55,15 @@ pub struct Session {
     pub stored: u32,
     /// Untrusted content in its history; whoever goes on with it reads that too.
     pub taint: Taint,
+}
+
+/// Turns of a session end step by step: it was removed, and is hidden then, or its history was cleared.
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// The last of those turns. What came in later goes on.
+    pub upto: TurnId,
+    /// The log of their messages.
+    pub log: LogId,
+    /// Why they end, for people.
+    pub why: Box<str>,
 }

@@ -7,6 +7,8 @@ use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
+use super::Ending;
+
 /// One session. Its inbox is not here: the turns' own records rebuild it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
@@ -44,6 +46,9 @@ pub struct SessionRecord {
     /// Addresses that its tainted turns may fetch ([`KnownAddresses`](crate::kernel::taint::KnownAddresses)).
     #[serde(default, skip_serializing_if = "is_default")]
     pub addresses: Vec<u64>,
+    /// Its turns end, as it was removed or cleared.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ending: Option<Ending>,
 }
 
 record!(SessionRecord: b's', SessionId, id);

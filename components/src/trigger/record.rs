@@ -77,6 +77,9 @@ pub struct WaveRecord {
     /// Untrusted content behind it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// The session in which strangers began what it comes from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub began_in: Option<SessionId>,
     /// The triggers that matched and wait, in the order of their creation.
     pub triggers: Vec<TriggerId>,
 }

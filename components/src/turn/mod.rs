@@ -233,6 +233,9 @@ pub struct TurnRequest {
     /// Narrows what the turn is and may do; only what the world itself begins has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<TurnProfile>>,
+    /// The session in which strangers began what fired the turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began_in: Option<SessionId>,
 }
 
 impl TurnRequest {

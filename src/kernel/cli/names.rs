@@ -160,6 +160,21 @@ impl Client {
         }
     }
 
+    /// The ids of several: all are known before anything happens to the first.
+    ///
+    /// # Errors
+    /// As [`id_of`](Self::id_of), for any of them.
+    pub(crate) async fn ids_of(&self, listed: &Listed, typed: &[String]) -> Result<Vec<String>, Error> {
+        let mut ids = Vec::with_capacity(typed.len());
+        for typed in typed {
+            let id = self.id_of(listed, typed).await?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+
     /// What was asked for: as it is where it is printed as JSON, with the names of agents where people read it.
     pub(crate) async fn shown_answer(
         &self,

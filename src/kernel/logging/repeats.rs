@@ -49,10 +49,34 @@ struct Inner {
 #[derive(Debug)]
 struct Period {
     began: Instant,
-    places: HashMap<Identifier, Lines>,
-    subjects: HashMap<(Identifier, Box<str>), Lines>,
+    places: HashMap<Place, Lines>,
+    subjects: HashMap<(Place, Box<str>), Lines>,
     /// Some were left out.
     is_full: bool,
+}
+
+/// A place in the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    callsite: Identifier,
+    /// Where a line of the `log` crate comes from: all of its lines of one level have the same callsite.
+    origin: Option<Origin>,
+}
+
+/// Where a line of the `log` crate comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Origin {
+    target: Box<str>,
+    line: Box<str>,
+}
+
+impl Place {
+    fn of(event: &Event<'_>) -> Self {
+        let metadata = event.metadata();
+        let text = |name| Some(text_of(event, &metadata.fields().field(name)?).into_boxed_str());
+        let origin = text("log.target").map(|target| Origin { target, line: text("log.line").unwrap_or_default() });
+        Self { callsite: metadata.callsite(), origin }
+    }
 }
 
 /// Lines of one kind.
@@ -68,6 +92,8 @@ struct LeftOut {
     count: u64,
     /// Where the first one came from.
     metadata: &'static Metadata<'static>,
+    /// Its target.
+    target: Box<str>,
     /// The field of the subject, and what it holds.
     subject: Option<(&'static str, Box<str>)>,
     message: String,
@@ -114,17 +140,20 @@ impl Repeats {
         let subject = named.map(|(name, field)| (name, text_of(event, &field).into_boxed_str()));
         // Made before the lock: what a line says of itself may log, or panic, too.
         let message = metadata.fields().field("message").map(|field| text_of(event, &field));
+        let place = Place::of(event);
         let mut period = self.0.period.lock();
         // With some left out the thread ends it.
         if !period.is_full && now.saturating_duration_since(period.began) >= PERIOD {
             period.again(now);
         }
-        let Some(lines) = period.take(metadata.callsite(), subject.as_ref().map(|(_, text)| &**text)) else {
+        let target = place.origin.as_ref().map_or_else(|| metadata.target().into(), |origin| origin.target.clone());
+        let Some(lines) = period.take(place, subject.as_ref().map(|(_, text)| &**text)) else {
             return true;
         };
         let left_out = lines.left_out.get_or_insert_with(|| LeftOut {
             count: 0,
             metadata,
+            target,
             subject,
             message: message.unwrap_or_default(),
         });
@@ -155,7 +184,7 @@ impl Period {
     }
 
     /// Counts a line that may be written; `None`. Or those among which it counts as left out.
-    fn take(&mut self, place: Identifier, subject: Option<&str>) -> Option<&mut Lines> {
+    fn take(&mut self, place: Place, subject: Option<&str>) -> Option<&mut Lines> {
         let of_place = self.places.entry(place.clone()).or_default();
         let key = subject.map(|subject| (place, Box::from(subject)));
         let key = key.filter(|key| self.subjects.len() < SUBJECTS_MAX || self.subjects.contains_key(key));
@@ -181,8 +210,8 @@ impl Lines {
 
 impl LeftOut {
     fn say(&self) {
-        let Self { count, metadata, subject, message } = self;
-        let of = metadata.target();
+        let Self { count, metadata, target, subject, message } = self;
+        let of = &**target;
         let agent = subject.as_ref().filter(|(name, _)| *name == SUBJECTS[0]).map(|(_, text)| &**text);
         let about = subject.as_ref().filter(|_| agent.is_none()).map(|(name, text)| format!("{name}={text}"));
         macro_rules! say {
@@ -312,6 +341,25 @@ mod tests {
         });
         assert_eq!(lines.len(), LINES_PER_PLACE as usize + 300 + 1 + 1);
         assert_eq!(lines.last().unwrap(), "INFO started 100 … and 200 more ");
+    }
+
+    /// The `log` crate's lines come through one callsite for each level.
+    fn logged(target: &str, line: u32) {
+        tracing::event!(target: "log", Level::WARN, log.target = target, log.line = line, "a record");
+    }
+
+    #[test]
+    fn lines_of_the_log_crate_are_told_apart_by_where_they_come_from() {
+        let lines = written(|_| {
+            for _ in 0..LINES_PER_PLACE + 7 {
+                logged("noisy", 1);
+            }
+            logged("noisy", 2);
+            logged("quiet", 1);
+        });
+        let plain = lines.iter().filter(|line| *line == "WARN a record ").count();
+        assert_eq!(plain, LINES_PER_PLACE as usize + 2, "{lines:?}");
+        assert_eq!(lines.last().unwrap(), "WARN a record … and 7 more ");
     }
 
     #[test]

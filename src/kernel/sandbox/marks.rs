@@ -10,6 +10,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::workspace::OWNERS;
 use crate::kernel::openat2::{directory, names, no_links};
 
 /// Bytes of a mark, at most.
@@ -65,11 +66,10 @@ impl Marks {
             opened => File::from(opened?),
         };
         let stat = rustix::fs::fstat(&file)?;
-        let is_ours = [self.owner, rustix::process::geteuid().as_raw(), 0].contains(&stat.st_uid);
         if !file.metadata()?.is_file() || stat.st_nlink != 1 {
             return Err(unsafe_mark("the mark is not a file of its own"));
         }
-        if !is_ours || mode(&stat).contains(Mode::WOTH) {
+        if !self.is_safe(&stat) {
             return Err(unsafe_mark("another user may have written the mark"));
         }
         let mut text = String::new();
@@ -80,14 +80,25 @@ impl Marks {
         Ok(Some(text.trim().to_owned()))
     }
 
+    /// Can nobody but the daemon's user and root have written this file?
+    fn is_safe(&self, stat: &Stat) -> bool {
+        let is_ours = [self.owner, rustix::process::geteuid().as_raw(), 0].contains(&stat.st_uid);
+        is_ours && !mode(stat).contains(Mode::WOTH)
+    }
+
+    /// A new file that takes the place of none.
+    fn fresh(&self, name: &str) -> io::Result<File> {
+        self.remove(name)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?))
+    }
+
     /// Writes a mark, whole and durable or not at all. What is in its place is replaced and never written through.
     ///
     /// # Errors
     /// The system's.
     pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        self.remove(FRESH)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&self.folder, FRESH, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut file = self.fresh(FRESH)?;
         writeln!(file, "{text}")?;
         file.sync_data()?;
         rustix::fs::renameat(&self.folder, FRESH, &self.folder, name)?;
@@ -124,6 +135,28 @@ impl Marks {
 /// As [`Marks::open`] and [`Marks::read`].
 pub(super) fn read(root: &Path, folder: &str, name: &str) -> io::Result<Option<String>> {
     Marks::open(root, folder)?.map_or(Ok(None), |marks| marks.read(name))
+}
+
+/// Does the file system of the workspaces at `root` keep marks? Some, such as a mount of CIFS, give all files the same permissions:
+/// where others may write all of them, no mark counts.
+///
+/// # Errors
+/// As [`Marks::open`]; or no file can be made.
+pub(crate) fn marks_are_kept(root: &Path) -> io::Result<bool> {
+    let marks = match Marks::open(root, OWNERS)? {
+        Some(marks) => marks,
+        None if !root.exists() => return Ok(true),
+        None => {
+            let folder = OwnedFd::from(File::open(root)?);
+            let owner = rustix::fs::fstat(&folder)?.st_uid;
+            Marks { folder, owner }
+        }
+    };
+    // A daemon may be writing a mark meanwhile.
+    let name = format!(".probe-{}", std::process::id());
+    let stat = rustix::fs::fstat(marks.fresh(&name)?)?;
+    marks.remove(&name)?;
+    Ok(marks.is_safe(&stat))
 }
 
 fn mode(stat: &Stat) -> Mode {
@@ -173,6 +206,22 @@ mod tests {
         marks.remove("a").unwrap();
         marks.remove("a").unwrap();
         assert!(marks.names().unwrap().is_empty() && marks.read("../a").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_system_on_which_others_may_write_every_file_keeps_no_marks() {
+        let harness = harness();
+        let root = harness.dir.path();
+        assert!(marks_are_kept(root).unwrap() && marks_are_kept(&root.join("none")).unwrap());
+        assert_eq!(fs::read_dir(root.join(".owners")).unwrap().count(), 0, "nothing is left behind");
+        fs::remove_dir(root.join(".owners")).unwrap();
+        assert!(marks_are_kept(root).unwrap());
+        assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+        // As a mount with file_mode=0777 makes it.
+        let file = harness.dir.path().join("shared");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!harness.marks.is_safe(&rustix::fs::stat(&file).unwrap()));
     }
 
     #[test]

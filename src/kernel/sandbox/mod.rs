@@ -44,6 +44,7 @@ pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};
 pub use filter::{Filter, Filtered, NotFiltered};
 pub use listing::Listing;
+pub(crate) use marks::marks_are_kept;
 pub(crate) use measure::measure_at;
 pub(crate) use owner::damaged_marks;
 pub use path::WorkspacePath;

@@ -67,7 +67,7 @@ pub(super) fn take(connection: &Connection, message: &Value, within: Option<u64>
         "notifications/progress" => {
             let (done, total) = (params["progress"].as_f64(), params["total"].as_f64());
             let message = params["message"].as_str().map(bounded);
-            tracing::debug!(server = connection.name(), call = %params["progressToken"], ?done, ?total, message,
+            tracing::debug!(server = connection.name(), call = %params["progressToken"], ?done, ?total, said = message,
                 "an MCP server makes progress");
         }
         "notifications/cancelled" => questions::take_back(connection, &params["requestId"]),

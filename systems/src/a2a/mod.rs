@@ -87,6 +87,8 @@ pub(crate) const DOMAIN: Domain = Domain {
                 end::turn_ended(world, task, &event.ended);
             }
         });
+        world.init_resource::<spending::Reserved>();
+        on(world, spending::reserves);
         on(world, spending::spent_by_strangers);
         rule(world, spending::call_starts);
     },
@@ -109,6 +111,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     },
     check: |world, faults| {
         index::check(world, faults);
+        spending::check(world, faults);
         outbound::check(world, faults);
     },
     jobs: &[push::NOTIFICATION, outbound::JOBS[0], outbound::JOBS[1]],

@@ -94,7 +94,7 @@ fn send(world: &mut World, it: SendA2aTask) -> Result<A2aTaskView, Refusal> {
     }
     check_open(world.resource::<Tasks>(), &it.client)?;
     let known = Some(&*it.client).filter(|client| !is_stranger(client));
-    if let Err(refusal) = spending::check(world, known, it.daily_limit) {
+    if let Err(refusal) = spending::admit(world, known, it.daily_limit) {
         world.resource_mut::<A2aTotals>().over_budget += 1;
         return Err(refusal);
     }

@@ -2,10 +2,12 @@
 //! A client that showed a key has the limit of a day for itself; all others have it together. A call counts for the client in whose
 //! conversation it was begun.
 
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
 use uuid::Uuid;
 
 use agentsvc_components::a2a::{A2aDay, A2aDayId};
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{Micros, Refusal, SessionId, Timestamp};
 
@@ -13,10 +15,11 @@ use super::index::{Days, Tasks};
 use super::{error_codes, limits};
 use crate::budget::CallStarts;
 use crate::config::Settings;
+use crate::kernel::check::Faults;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, state};
 use crate::kernel::outbox::Emit;
-use crate::usage::{Calls, Rollups, SpentByStrangers};
+use crate::usage::{Calls, Rollups, SpentByStrangers, StrangersReserve};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -50,19 +53,51 @@ fn client_of(world: &World, began_in: Option<SessionId>) -> Option<&str> {
     world.resource::<Tasks>().known_client(began_in?)
 }
 
+/// What is reserved for calls that clients began and that are out. A call counts for the client that it counted for when it went out.
+#[derive(Resource, Default)]
+pub(super) struct Reserved {
+    /// Of each client with a key, and of all without one.
+    sums: HashMap<Option<Box<str>>, Micros>,
+    /// The clients of those calls that count for one with a key.
+    known: HashMap<Attempt, Box<str>>,
+}
+
+/// A call goes out or is back.
+pub(super) fn reserves(world: &mut World, call: &StrangersReserve) {
+    if !call.strangers.holds(Taint::GUEST) {
+        return;
+    }
+    let client = if call.is_over { None } else { client_of(world, call.began_in).map(Box::from) };
+    let mut reserved = world.resource_mut::<Reserved>();
+    if !call.is_over {
+        reserved.known.extend(client.clone().map(|client| (call.attempt, client)));
+        let sum = reserved.sums.entry(client).or_default();
+        *sum = sum.plus(call.reserved);
+        return;
+    }
+    let client = reserved.known.remove(&call.attempt);
+    if let Some(sum) = reserved.sums.get_mut(&client) {
+        *sum = sum.minus(call.reserved);
+        if sum.is_zero() {
+            reserved.sums.remove(&client);
+        }
+    }
+}
+
 /// What is reserved for calls that are out of the same client, or of all without a key.
 fn reserved(world: &World, client: Option<&str>) -> Micros {
-    let calls = world.resource::<Calls>();
-    if calls.reserved_of_guests().is_zero() || !world.resource::<Tasks>().has_known() {
-        return calls.reserved_of_guests();
-    }
-    let of_guests = calls.all().filter(|call| call.strangers.holds(Taint::GUEST));
-    let own = of_guests.filter(|call| client_of(world, call.began_in) == client);
-    own.fold(Micros::ZERO, |sum, call| sum.plus(call.reserved))
+    let sums = &world.resource::<Reserved>().sums;
+    sums.get(&client.map(Box::from)).copied().unwrap_or(Micros::ZERO)
+}
+
+/// Says which sum is wrong.
+pub(super) fn check(world: &World, faults: &mut Faults) {
+    let sum = world.resource::<Reserved>().sums.values().fold(Micros::ZERO, |sum, of| sum.plus(*of));
+    faults.same("reserved for clients of A2A", &sum, &world.resource::<Calls>().reserved_of_guests());
 }
 
 /// Refuses what would cost more where what was spent today leaves nothing of the limit.
-pub(super) fn check(world: &World, client: Option<&str>, limit: Micros) -> Result<(), Refusal> {
+pub(super) fn admit(world: &World, client: Option<&str>, limit: Micros) -> Result<(), Refusal> {
     if limit.is_zero() || spent(world, client) < limit {
         return Ok(());
     }
@@ -85,7 +120,7 @@ pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusa
         return Ok(());
     }
     let client = client_of(world, call.began_in);
-    check(world, client, settings.daily_limit)?;
+    admit(world, client, settings.daily_limit)?;
     let reserved = reserved(world, client);
     let together = spent(world, client).plus(reserved).plus(call.worst);
     if reserved.is_zero() || together <= settings.daily_limit {

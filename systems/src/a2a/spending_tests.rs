@@ -5,6 +5,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::session::message::{Block, ToolCall};
+use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome};
 use agentsvc_components::{AgentId, Micros, RefusalKind, ScheduleId};
@@ -14,6 +15,7 @@ use super::*;
 use crate::Settings;
 use crate::budget::ReserveSampling;
 use crate::config::{A2aSettings, Reconfigure};
+use crate::event::parse_pattern;
 use crate::kernel::entities::Get;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
@@ -21,6 +23,7 @@ use crate::kernel::record;
 use crate::schedule::tests::plain;
 use crate::schedule::{CreateSchedule, GetSchedule, RunSchedule, definition};
 use crate::testing::{TestWorld, answer};
+use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger};
 use crate::turn::{NewMessage, SendMessage, SendToAgent};
 use crate::usage::{Calls, NoteModelCall, priced_for_tests};
 
@@ -219,4 +222,57 @@ fn with_a2a_off_nothing_that_a_client_began_calls_a_model() {
     world.step();
     assert_eq!(world.calls.len(), 1, "the owner's own turns go on");
     assert!(world.ask(Get::<A2aTaskView>(task(1))).is_ok());
+}
+
+#[test]
+fn what_the_owners_trigger_begins_counts_for_the_client_that_caused_it() {
+    let mut world = TestWorld::with(settings(2 * COST));
+    let (agent, watcher) = (world.spawn("scout"), world.spawn("watcher"));
+    // All without a key have used up their day.
+    for n in 1..=2 {
+        world.ask(command(agent, n)).unwrap();
+        answered(&mut world);
+    }
+    assert_eq!(spent(&world), 2 * COST);
+    let trigger = NewTrigger {
+        pattern: parse_pattern(&serde_json::json!({ "turn_completed": {} })).unwrap(),
+        prompt_template: "Look".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: Some(0),
+        session_mode: None,
+        target: None,
+    };
+    let id = world.ask(CreateTrigger { agent: watcher, trigger }).unwrap().id;
+    world.ask(SendA2aTask { client: "partner".into(), ..command(agent, 3) }).unwrap();
+    answered(&mut world);
+    assert_eq!((world.calls.len(), reserved(&world)), (1, WORST), "the trigger has fired");
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    answered(&mut world);
+    let of_partner = |world: &TestWorld| spending::spent(world.engine.world(), Some("partner")).0;
+    assert_eq!((spent(&world), of_partner(&world)), (2 * COST, 2 * COST));
+    // What it would begin next is over the client's own limit.
+    assert_eq!(world.calls.len(), 0);
+    let log = world.ask(GetTriggerFires(id)).unwrap().log;
+    assert_eq!(log.last_outcome, Some(FireOutcome::OverBudget), "{log:?}");
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+}
+
+#[test]
+fn what_is_reserved_is_known_for_each_client_without_a_look_at_all_calls() {
+    let mut world = TestWorld::with(settings(WORST + COST));
+    let agent = world.spawn("scout");
+    let by = |n, client: &str| SendA2aTask { client: client.into(), ..command(agent, n) };
+    for (n, client) in [(1, "partner"), (2, "other"), (3, "partner")] {
+        world.ask(by(n, client)).unwrap();
+    }
+    world.ask(command(agent, 4)).unwrap();
+    // One of each client is out; the second of the same one waits.
+    assert_eq!((world.calls.len(), reserved(&world)), (3, 3 * WORST));
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    (0..4).for_each(|_| answered(&mut world));
+    let of = |world: &TestWorld, client| spending::spent(world.engine.world(), client).0;
+    assert_eq!((of(&world, Some("partner")), of(&world, Some("other")), of(&world, None)), (2 * COST, COST, COST));
+    assert_eq!(reserved(&world), 0);
+    assert_eq!(world.engine.check(), [] as [String; 0]);
 }

@@ -63,12 +63,11 @@ use bevy_ecs::prelude::{Entity, World};
 use crate::event::Publishing;
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
-use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::domain::{Domain, Ends, Phase};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{on, rule};
 use crate::kernel::record::{Kind, is_text};
-use crate::kernel::stage::Stage;
 use crate::manifest::ManifestWake;
 use crate::people::UserGone;
 use agentsvc_components::agent::Agent;
@@ -94,7 +93,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         (Phase::Owners, rows::restore_rest),
         (Phase::Joined, removing::hide),
     ],
-    systems: &[System { stage: Stage::Intake, name: "agent_remove", run: removing::go_on }],
+    ends: &[Ends { waits: removing::has_work, go_on: removing::go_on }],
     has_work: removing::has_work,
     is_quiet: |world| removing::is_quiet(world),
     outcomes: &[OutcomeDef::of::<AgentSwept>()],

@@ -11,8 +11,8 @@ use bevy_ecs::prelude::{Entity, Mut, World};
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{Agent, AgentState, ImportedFrom, OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::taint::KnownAddresses;
-use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::session::{Ending, Session};
 use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::manifests::Manifests;
@@ -201,6 +201,8 @@ struct Sessions {
     labels: Vec<(Entity, Box<str>, usize)>,
     /// Where in `places` the session is that knows them.
     addresses: Vec<(usize, KnownAddresses)>,
+    /// Where in `places` the session is whose turns end.
+    endings: Vec<(usize, Ending)>,
     /// What they have stored, and whose they are.
     stored: Vec<(Entity, u32)>,
     newest_log: Option<LogId>,
@@ -209,8 +211,10 @@ struct Sessions {
 impl Sessions {
     fn for_count(count: usize) -> Self {
         let (places, hashes) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (hidden, labels, addresses, stored) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, stored, newest_log: None }
+        let (hidden, labels, stored) = (Vec::new(), Vec::new(), Vec::new());
+        let (addresses, endings) = (Vec::new(), Vec::new());
+        let owned = Vec::with_capacity(count);
+        Self { places, hashes, owned, hidden, labels, addresses, endings, stored, newest_log: None }
     }
 }
 
@@ -251,6 +255,7 @@ fn spawn_sessions(
             stored: record.stored,
             taint: record.taint,
         };
+        made.endings.extend(record.ending.map(|ending| (made.places.len() - 1, ending)));
         if !record.addresses.is_empty() {
             made.addresses.push((made.places.len() - 1, KnownAddresses(record.addresses)));
         }
@@ -264,6 +269,9 @@ fn spawn_sessions(
     each_once(&made.places, "session")?;
     for (at, known) in made.addresses.drain(..) {
         world.entity_mut(entities[at]).insert(known);
+    }
+    for (at, ending) in made.endings.drain(..) {
+        world.entity_mut(entities[at]).insert(ending);
     }
     Ok(made)
 }

@@ -13,7 +13,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 
 use super::manifests as interner;
 use crate::kernel::check::Faults;
-use crate::kernel::fires::Fires;
+use crate::kernel::fires::{Fires, ends_at_once};
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, react};
@@ -30,7 +30,7 @@ pub(super) struct Removals(VecDeque<Entity>);
 
 /// Can all turns and sessions of an agent end in this step? Then they are counted in it. The session that every agent has is free.
 pub(super) fn fits(world: &mut World, agent: Entity) -> bool {
-    let (left, index) = (world.resource::<Fires>().ends(), world.resource::<Index>());
+    let (left, index) = (ends_at_once(world), world.resource::<Index>());
     let sessions = index.sessions_of(agent, None).chain(index.hidden_of(agent)).take(left + 2).count();
     let work = index.turns_of(agent).take(left + 1).count() + sessions.saturating_sub(1);
     if work <= left {

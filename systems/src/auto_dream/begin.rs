@@ -78,6 +78,7 @@ pub(super) fn begin(world: &mut World, id: DreamId, is_manual: bool) -> Result<(
         origin: Origin::Dream { agent },
         depth: 0,
         taint: Taint::NONE,
+        began_in: None,
         user: None,
         profile: Some(Box::new(profile(&settings, &own))),
     };

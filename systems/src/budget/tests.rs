@@ -361,6 +361,7 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
             origin,
             depth: 1,
             taint: Taint::NONE,
+            began_in: None,
             user: None,
             profile: None,
         };

@@ -6,7 +6,7 @@ use agentsvc_components::event::Event;
 use agentsvc_components::kernel::refusal::Detail;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::{OverBudget, Period, Scope};
-use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
+use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, SessionId, Timestamp};
 
 use super::error_codes::PRICE_UNKNOWN;
 use super::{Budgets, CallStarts, EXCEEDED, Need, limits, store};
@@ -111,9 +111,9 @@ pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool)
     }
 }
 
-/// Refuses what strangers begin where none of their calls could go out.
-pub(crate) fn strangers_at_door(world: &World, taint: Taint) -> Result<(), Refusal> {
-    match check(world, &CallStarts { strangers: taint.of_strangers(), began_in: None, worst: Micros::ZERO }) {
+/// Refuses what strangers begin, in this session where that is known, where none of their calls could go out.
+pub(crate) fn strangers_at_door(world: &World, taint: Taint, began_in: Option<SessionId>) -> Result<(), Refusal> {
+    match check(world, &CallStarts { strangers: taint.of_strangers(), began_in, worst: Micros::ZERO }) {
         Err(refusal) if refusal.kind != RefusalKind::Busy => Err(refusal),
         _ => Ok(()),
     }

@@ -3,6 +3,7 @@
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 
+use agentsvc_components::SessionId;
 use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::taint::Taint;
@@ -96,6 +97,8 @@ pub(crate) struct Inherited {
     pub(crate) depth: u8,
     /// Untrusted content behind it.
     pub(crate) taint: Taint,
+    /// The session in which strangers began what it comes from.
+    pub(crate) began_in: Option<SessionId>,
     /// Whose share it takes.
     pub(crate) holder: Option<Holder>,
 }
@@ -117,8 +120,8 @@ fn happened(world: &World, turn: Option<Entity>, event: Event) -> EventEnvelope 
     if let Some(known) = world.get_resource::<Inheritance>() {
         known.0.iter().for_each(|inherit| inherit(world, &event, turn, &mut inherited));
     }
-    let Inherited { depth, taint, holder } = inherited;
-    EventEnvelope { event, at: world.resource::<Now>().0, depth, taint, holder }
+    let Inherited { depth, taint, began_in, holder } = inherited;
+    EventEnvelope { event, at: world.resource::<Now>().0, depth, taint, began_in, holder }
 }
 
 /// Something that happened to this turn, for whoever has more to put into the outbox with it.

@@ -64,6 +64,8 @@ pub struct Domain {
     pub jobs: &'static [JobKind],
     /// Its systems.
     pub systems: &'static [System],
+    /// What it ends a part of in each step, in the order in which they begin.
+    pub ends: &'static [Ends],
     /// Would a further round of this step move anything?
     pub has_work: fn(&World) -> bool,
     /// Do fires wait, for this step or a later one?
@@ -97,6 +99,15 @@ pub struct System {
     pub name: &'static str,
     /// The system.
     pub run: fn(&mut World),
+}
+
+/// Turns and sessions that end a part in each step ([`Fires::ends`](super::fires::Fires::ends)).
+#[derive(Clone, Copy)]
+pub struct Ends {
+    /// Does any wait, and may this step end some?
+    pub waits: fn(&World) -> bool,
+    /// Ends some: at least one while any waits, and no more than there is left of the step.
+    pub go_on: fn(&mut World),
 }
 
 /// Makes entities and resources of records that were read.
@@ -168,6 +179,7 @@ impl Domain {
             totals: &[],
             jobs: &[],
             systems: &[],
+            ends: &[],
             has_work: |_| false,
             has_fires: |_| false,
             has_event_fires: |_| false,

@@ -4,9 +4,45 @@ use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::kernel::limit;
 
+use super::domain::Ends;
+
 /// Do fires of events wait, which what is due by time leaves room for?
 pub(crate) fn events_wait(world: &World) -> bool {
     crate::kernel::domain::all().iter().any(|domain| (domain.has_event_fires)(world))
+}
+
+/// How many turns and sessions a command may end at once. Half of a step's share stays for those that wait to be ended.
+pub(crate) fn ends_at_once(world: &World) -> usize {
+    let left = world.resource::<Fires>().ends;
+    let others_wait = ends().any(|it| (it.waits)(world));
+    if others_wait { left.saturating_sub(limit::TURNS_ENDED_PER_STEP_MAX / 2) } else { left }
+}
+
+/// Ends turns and sessions that wait for it, as many as a step may. All who have such share that evenly.
+// &mut World: turns and sessions end with all that reacts to it.
+pub(crate) fn end_waiting(world: &mut World) {
+    loop {
+        let waiting: Vec<Ends> = ends().filter(|it| (it.waits)(world)).copied().collect();
+        let share = (world.resource::<Fires>().ends / waiting.len().max(1)).max(1);
+        for it in &waiting {
+            let left = world.resource::<Fires>().ends;
+            if left == 0 {
+                break;
+            }
+            let most = share.min(left);
+            world.resource_mut::<Fires>().ends = most;
+            (it.go_on)(world);
+            let mut fires = world.resource_mut::<Fires>();
+            fires.ends += left - most;
+        }
+        if waiting.is_empty() || world.resource::<Fires>().ends == 0 {
+            return;
+        }
+    }
+}
+
+fn ends() -> impl Iterator<Item = &'static Ends> {
+    crate::kernel::domain::all().iter().flat_map(|domain| domain.ends)
 }
 
 /// How many turns may still be fired in this step. What is due by time comes first, so that no storm of events delays it;

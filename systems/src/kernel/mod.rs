@@ -44,5 +44,6 @@ use stage::Stage;
 /// The systems of the kernel itself.
 pub(crate) const SYSTEMS: &[System] = &[
     System { stage: Stage::Intake, name: "settle", run: arrivals::settle },
+    System { stage: Stage::Intake, name: "end_waiting", run: fires::end_waiting },
     System { stage: Stage::Persist, name: "record_dirty", run: persist::record_dirty },
 ];

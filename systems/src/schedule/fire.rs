@@ -269,7 +269,7 @@ pub(super) fn begin(
     let (kind, name, taint) = (schedule.kind, schedule.name.clone(), schedule.taint);
     let user = schedule.user.clone();
     let said = Said::new(world, text);
-    let fired = Fired { agent, place, said, origin, depth: 0, taint, user, profile: None };
+    let fired = Fired { agent, place, said, origin, depth: 0, taint, began_in: None, user, profile: None };
     let turn = begin_fired(world, fired)?.1.turn;
     let now = world.resource::<Now>().0;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {

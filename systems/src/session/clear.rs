@@ -13,7 +13,7 @@ use agentsvc_components::{Actor, AgentId, Refusal, SessionId};
 use serde_json::json;
 
 use super::told::{self, SessionEvent};
-use super::{HistoryEnding, TurnsEnding, remove, room, spawn, sweep};
+use super::{HistoryEnding, TurnsEnding, ending, remove, room, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -119,19 +119,23 @@ fn advance(world: &mut World, clearing: &mut Clearing) {
         }
         let Some(entity) = index::session(world, id) else { break };
         // The first of an agent that has one alone is free.
-        let turns = world.get::<Session>(entity).map_or(0, |session| session.queued as usize);
-        world.resource_mut::<Fires>().end(turns + usize::from(clearing.after.is_some()));
+        world.resource_mut::<Fires>().end(usize::from(clearing.after.is_some()));
         clearing.messages += clear_one(world, owner, entity);
         clearing.after = Some(id);
     }
     clearing.is_done = true;
 }
 
-/// Ends the turns of a session and gives it a fresh log; says how many messages went.
+/// Ends the turns of a session and gives it a fresh log; says how many messages went. Of very many turns some end in the steps that
+/// follow, before those that come in from here on.
 fn clear_one(world: &mut World, owner: Entity, entity: Entity) -> u64 {
     let (why, now) = ("the history was cleared", world.resource::<Now>().0);
-    react(world, &TurnsEnding { session: entity, why, most: usize::MAX });
-    react(world, &HistoryEnding { session: entity, why });
+    if ending::fits(world, entity) {
+        react(world, &TurnsEnding { session: entity, why: why.into(), most: usize::MAX, upto: None });
+        react(world, &HistoryEnding { session: entity, why });
+    } else {
+        ending::begin(world, entity, why);
+    }
     let fresh = world.resource_mut::<IdGenerator>().log();
     let Some(mut session) = world.get_mut::<Session>(entity).filter(|session| session.next_ordinal > 0) else {
         return 0;

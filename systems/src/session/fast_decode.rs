@@ -71,6 +71,7 @@ pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
         stored: if has_rows { fields.named(b"\xa6stored")?.small()? } else { 0 },
         taint: Taint::default(),
         addresses: Vec::new(),
+        ending: None,
     };
     fields.rest.is_empty().then_some(record)
 }
@@ -242,6 +243,7 @@ mod tests {
                 stored,
                 taint: Taint::default(),
                 addresses: Vec::new(),
+                ending: None,
             }
         }
     }
@@ -301,6 +303,7 @@ mod tests {
             stored: 0,
             taint: Taint::NONE,
             addresses: Vec::new(),
+            ending: None,
         };
         assert_eq!(session(&encode(&record)), None, "a moment before 1970");
         record.updated_at = Timestamp(2);

@@ -4,6 +4,9 @@ pub mod audit_kinds;
 mod branch;
 mod clear;
 mod create;
+mod ending;
+#[cfg(test)]
+mod ending_tests;
 pub mod error_codes;
 pub(crate) mod fast_decode;
 mod import;
@@ -32,6 +35,7 @@ pub use told::{SessionChange, SessionEvent, changes_of};
 pub(crate) use room::{Stored, Taken, enter_family, grow, has_room, leave_kin, put_row, restore_count, restore_stored};
 pub(crate) use row_template::{MESSAGE_KEY_BYTES, RowTemplate, SaidRow};
 
+pub(crate) use ending::{ending_of, is_leaving};
 pub(crate) use remove::{discard, remove, remove_all, remove_some};
 
 use bevy_ecs::prelude::{Entity, World};
@@ -41,11 +45,11 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::sweep::{LogSwept, SweepLog};
-use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
+use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId, TurnId};
 
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Ends};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::id_generator::{IdGenerator, mint_for};
 use crate::kernel::index::{Index, session as find};
@@ -55,7 +59,6 @@ use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::react;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
-use crate::kernel::stage::Stage;
 use crate::people;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::Record;
@@ -71,16 +74,21 @@ pub(crate) const DOMAIN: Domain = Domain {
     measures: &[Measure::of::<SessionId>("sessions", rows::heap, 12 + entries(24, 1))],
     install: |world| {
         index::install(world);
+        ending::install(world);
         room::install(world);
         world.init_resource::<told::Changes>();
         world.init_resource::<clear::Clearings>();
     },
-    systems: &[System { stage: Stage::Intake, name: "session_clear", run: clear::go_on }],
-    has_work: clear::has_work,
+    ends: &[
+        Ends { waits: clear::has_work, go_on: clear::go_on },
+        Ends { waits: ending::has_work, go_on: ending::go_on },
+    ],
+    has_work: |world| clear::has_work(world) || ending::has_work(world),
     told: told::take,
     is_quiet,
     check: |world, faults| {
         index::check(world, faults);
+        ending::check(world, faults);
         room::check(world, faults);
     },
     commands: &[
@@ -106,9 +114,11 @@ pub(crate) struct TurnsEnding {
     /// Which session.
     pub(crate) session: Entity,
     /// Why, for people.
-    pub(crate) why: &'static str,
+    pub(crate) why: Box<str>,
     /// So many at most.
     pub(crate) most: usize,
+    /// The last that ends, where later ones go on.
+    pub(crate) upto: Option<TurnId>,
 }
 
 /// A session of an agent has started, one that stays.
@@ -129,8 +139,12 @@ pub(crate) struct HistoryEnding {
 /// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).
 pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Result<Option<Entity>, Refusal> {
     let Some(entity) = find(world, id) else { return Ok(None) };
-    if world.get::<Session>(entity).is_some_and(|session| session.agent == owner && !session.ephemeral) {
+    let is_own = |session: &&Session| session.agent == owner;
+    let own = world.get::<Session>(entity).filter(is_own);
+    if own.is_some_and(|session| !session.ephemeral) {
         Ok(Some(entity))
+    } else if own.is_some() && is_leaving(world, entity) {
+        Err(Refusal::busy("the session was removed and its turns still end; try again later", 5))
     } else {
         let refusal = Refusal::new(RefusalKind::Forbidden, "the session belongs to another agent");
         Err(Refusal { field: Some("session_id".to_owned()), ..refusal })
@@ -148,7 +162,9 @@ pub(crate) fn check_chosen(id: SessionId) -> Result<(), Refusal> {
 
 /// The session `id` of `owner`, or a refusal.
 pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entity, Refusal> {
-    owned_or_absent(world, owner, id)?.ok_or_else(|| Refusal::not_found("session", id))
+    let is_gone = find(world, id).is_some_and(|entity| is_leaving(world, entity));
+    let found = if is_gone { None } else { owned_or_absent(world, owner, id)? };
+    found.ok_or_else(|| Refusal::not_found("session", id))
 }
 
 /// The session `id` of any agent that whoever acts may know of, or a refusal.
@@ -289,5 +305,5 @@ fn is_message(key: &[u8], value: &[u8]) -> Result<(), Error> {
 
 /// Is no session there that was made for one request?
 fn is_quiet(world: &mut World) -> bool {
-    world.resource::<Index>().hidden_count() == 0 && clear::is_quiet(world)
+    world.resource::<Index>().hidden_count() == 0 && clear::is_quiet(world) && ending::is_quiet(world)
 }

@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
 use serde_json::json;
 
 use super::told::{self, SessionEvent};
-use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, room, spawn, sweep};
+use super::{HistoryEnding, SessionPosition, TurnsEnding, ending, existing, room, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
@@ -19,8 +19,18 @@ use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
+/// Of very many turns some end in the steps that follow; nobody finds the session any more.
 pub(crate) fn remove(world: &mut World, entity: Entity, why: &'static str) {
-    react(world, &TurnsEnding { session: entity, why, most: usize::MAX });
+    if ending::fits(world, entity) {
+        remove_now(world, entity, why);
+    } else {
+        ending::begin(world, entity, why);
+        ending::hide(world, entity, why);
+    }
+}
+
+fn remove_now(world: &mut World, entity: Entity, why: &'static str) {
+    react(world, &TurnsEnding { session: entity, why: why.into(), most: usize::MAX, upto: None });
     discard(world, entity, why);
 }
 
@@ -28,15 +38,9 @@ pub(crate) fn remove(world: &mut World, entity: Entity, why: &'static str) {
 pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
     react(world, &HistoryEnding { session: entity, why });
     let Some(session) = world.get::<Session>(entity) else { return };
-    let (log, owner, label, used) =
-        (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);
+    let (log, used) = (session.log, session.next_ordinal > 0);
     if !session.ephemeral {
-        room::change(world, owner, room::Taken::ONE.less());
-        let id = id_of(world, entity);
-        told::note(world, owner, id, SessionEvent::Ended { why });
-    }
-    if let Some(label) = label {
-        world.resource_mut::<Index>().remove_label(owner, &label);
+        leave_lists(world, entity, why);
     }
     if used {
         sweep(world, log);
@@ -45,13 +49,25 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
     world.despawn(entity);
 }
 
+/// A session that is listed counts no more, and its label is free.
+pub(super) fn leave_lists(world: &mut World, entity: Entity, why: &'static str) {
+    let Some(session) = world.get::<Session>(entity) else { return };
+    let (owner, label) = (session.agent, session.label.as_deref().cloned());
+    room::change(world, owner, room::Taken::ONE.less());
+    let id = id_of(world, entity);
+    told::note(world, owner, id, SessionEvent::Ended { why });
+    if let Some(label) = label {
+        world.resource_mut::<Index>().remove_label(owner, &label);
+    }
+}
+
 /// Takes all sessions of an agent out of the world, those of single requests too.
 pub(crate) fn remove_all(world: &mut World, owner: Entity, why: &'static str) {
     let index = world.resource::<Index>();
     let ids: Vec<SessionId> = index.sessions_of(owner, None).chain(index.hidden_of(owner)).collect();
     let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
     for session in sessions {
-        remove(world, session, why);
+        remove_now(world, session, why);
     }
 }
 
@@ -66,7 +82,7 @@ pub(crate) fn remove_some(world: &mut World, owner: Entity, why: &'static str, m
         let session = other.unwrap_or(current);
         let waiting = |world: &World| world.get::<Session>(session).map_or(0, |session| session.queued as usize);
         let before = waiting(world);
-        react(world, &TurnsEnding { session, why, most: most - ended });
+        react(world, &TurnsEnding { session, why: why.into(), most: most - ended, upto: None });
         let left = waiting(world);
         ended += before - left;
         if left == 0 && other.is_none() {

@@ -5,8 +5,8 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::taint::KnownAddresses;
-use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::session::{Ending, Session};
 
 use crate::kernel::footprint::of;
 use crate::kernel::index::id_of;
@@ -30,13 +30,15 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         stored: session.stored,
         taint: session.taint,
         addresses: world.get::<KnownAddresses>(entity).map(|known| known.0.clone()).unwrap_or_default(),
+        ending: world.get::<Ending>(entity).cloned(),
     }))
 }
 
-/// Bytes of its label and of the addresses it knows.
+/// Bytes of its label, of the addresses it knows and of what says that its turns end.
 pub(super) fn heap(world: &World, entity: Entity) -> usize {
     // A label stands in the index once more.
     let known = of(world, entity, |it: &KnownAddresses| size_of::<Vec<u64>>() + size_of_val(&*it.0));
     known
+        + of(world, entity, |it: &Ending| size_of::<Ending>() + it.why.len())
         + of(world, entity, |it: &Session| it.label.as_ref().map_or(0, |label| size_of::<Box<str>>() + 3 * label.len()))
 }

@@ -188,10 +188,11 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     known(world, agent, session, taint);
 }
 
-/// The session in which strangers began a turn, or the chain of messages that it is part of; `None` where none did.
+/// The session in which strangers began a turn, the chain of messages that it is part of, or what fired it; `None` where none did.
 pub(crate) fn began_in(world: &World, turn: Entity) -> Option<SessionId> {
     let component = world.get::<Turn>(turn).filter(|_| !of(world, turn).of_strangers().is_none())?;
     let first = component.link.as_ref().and_then(|link| link.began_in);
+    let first = first.or_else(|| component.request.as_ref()?.began_in);
     first.or_else(|| Some(id_of(world, component.session)))
 }
 

@@ -192,7 +192,8 @@ fn begin(
         }
     };
     let (origin, depth, taint) = (Origin::Trigger { trigger }, what.depth.saturating_add(1), shown.taint);
-    let fired = Fired { agent, place, said, origin, depth, taint, user: None, profile: None };
+    let began_in = what.began_in;
+    let fired = Fired { agent, place, said, origin, depth, taint, began_in, user: None, profile: None };
     let (entity, taken) = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = budget::is_exceeded(refusal.code);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }

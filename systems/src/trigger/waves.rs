@@ -13,7 +13,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::trigger::record::WaveRecord;
 use agentsvc_components::trigger::{FireOutcome, Trigger};
-use agentsvc_components::{Actor, Timestamp, TriggerId};
+use agentsvc_components::{Actor, SessionId, Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
 use super::{TriggerTotals, rows};
@@ -34,6 +34,8 @@ pub(super) struct Occurrence {
     pub(super) depth: u8,
     /// What stood behind the event before anybody read it.
     taint: Taint,
+    /// The session in which strangers began what the event comes from.
+    pub(super) began_in: Option<SessionId>,
     /// Which event of its step it is; read from there, when it is to be shown or stored, and never in a later step.
     place: usize,
     shown: OnceLock<Shown>,
@@ -80,6 +82,7 @@ impl PendingBatch {
             at: self.what.at,
             depth: self.what.depth,
             taint,
+            began_in: self.what.began_in,
             triggers: self.triggers[self.delivered..].iter().map(|(id, _)| *id).collect(),
         }
     }
@@ -158,10 +161,10 @@ impl Waves {
 
     /// Adds what is stored; called in the order of numbers (restore).
     pub(super) fn restore(&mut self, world: &World, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
-        let WaveRecord { number, kind, event, at, depth, taint, .. } = record;
+        let WaveRecord { number, kind, event, at, depth, taint, began_in, .. } = record;
         self.next_number = number;
         let shown = OnceLock::from(Shown { event, taint });
-        let what = Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown });
+        let what = Arc::new(Occurrence { kind, at, depth, taint, began_in, place: 0, shown });
         triggers.iter().for_each(|(_, trigger)| self.shares.add(holder(world, *trigger), 1, 0));
         self.push(world, &what, triggers, Some(0));
     }
@@ -280,6 +283,7 @@ fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: us
         at: happened.at,
         depth: happened.depth,
         taint: happened.taint,
+        began_in: happened.began_in,
         place,
         shown: OnceLock::new(),
     });

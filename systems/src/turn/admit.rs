@@ -14,7 +14,7 @@ use agentsvc_components::usage::Scope;
 use agentsvc_components::{Refusal, RefusalKind, TurnId};
 
 use super::finish::{End, finish};
-use super::{drain, profile, stop};
+use super::{drain, profile, stop, stopping};
 use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -78,7 +78,8 @@ pub(crate) fn admit(world: &mut World) {
         admission.end_round();
     });
     for turn in interrupted {
-        finish(world, turn, End::Interrupted);
+        let is_stopped = stopping::is_stopping(world, turn);
+        finish(world, turn, if is_stopped { End::Stopped(None) } else { End::Interrupted });
     }
     for (turn, why) in exceeded {
         finish(world, turn, End::Failed(error_codes::TURN_LIMIT_REACHED, why));

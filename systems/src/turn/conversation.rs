@@ -149,6 +149,10 @@ pub(super) fn for_client(world: &World, turn: Entity, answer: &ModelAnswer) -> O
 pub(crate) fn sweep_hidden(world: &mut World) {
     let ids: Vec<SessionId> = world.resource::<Index>().hidden().collect();
     for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
+        // The turns of one that was removed end step by step.
+        if session::is_leaving(world, entity) {
+            continue;
+        }
         match world.get::<Session>(entity).and_then(|session| session.head) {
             // What a workflow or another turn began goes on: the run or the turn waits for it.
             Some(turn) if world.get::<Turn>(turn).is_some_and(|turn| turn.origin.is_awaited_by_world()) => {}

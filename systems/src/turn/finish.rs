@@ -14,7 +14,7 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal, SessionId, Timestamp, Tu
 
 use super::ended::{self, Ended};
 use super::settle::{answer_row, write_row};
-use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
+use super::{Children, TurnReply, Waiting, admit, delegate, inbox, stop, tools, trace};
 use crate::event::event_text;
 use crate::event::told::Tell;
 use crate::kernel::index::{Index, id_of};
@@ -69,6 +69,10 @@ impl End {
 /// Ends the turn at the head of its session's inbox and starts the next.
 pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
+    // The session of such a turn goes with the last of its turns, and not with this one.
+    if session::ending_of(world, session, id_of(world, entity)).is_some() {
+        return stop::end_going(world, entity);
+    }
     if matches!(end, End::Answered(_)) {
         proactive_memory::answered(world, entity);
     }

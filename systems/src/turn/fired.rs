@@ -8,7 +8,7 @@ use agentsvc_components::agent::{Agent, WakesPaused};
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::profile::TurnProfile;
 use agentsvc_components::turn::{Origin, Turn, TurnRequest, TurnState};
-use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
@@ -74,6 +74,8 @@ pub(crate) struct Fired {
     pub(crate) depth: u8,
     /// Untrusted content behind it.
     pub(crate) taint: Taint,
+    /// The session in which strangers began what it comes from, where they did and that is known.
+    pub(crate) began_in: Option<SessionId>,
     /// The user that it is for, where a turn for one of several users set it up.
     pub(crate) user: Option<Box<str>>,
     /// What it is instead of the agent's whole self.
@@ -87,10 +89,10 @@ pub(crate) struct Fired {
 /// The agent does not run (`agent_not_running`), has no room for another session (`sessions_full`), or too many turns are
 /// open; or strangers are behind it and may spend no more.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
-    let Fired { agent, place, said, origin, depth, taint, user, profile } = fired;
+    let Fired { agent, place, said, origin, depth, taint, began_in, user, profile } = fired;
     message::check(world, agent)?;
     rests(world, agent, origin)?;
-    budget::strangers_at_door(world, taint)?;
+    budget::strangers_at_door(world, taint, began_in)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     // What outsiders wrote does not come into the conversation of the owner, and what one of several users set up neither.
     let is_apart = !taint.of_outsiders().is_none() || user.is_some();
@@ -108,8 +110,8 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
     };
     world.resource_mut::<Fires>().begun(said.bytes, matches!(origin, Origin::Workflow { .. }));
     let opening = Opening::Said(said);
-    let is_plain = profile.is_none() && user.is_none();
-    let request = (!is_plain).then(|| Box::new(TurnRequest { profile, user, ..TurnRequest::default() }));
+    let is_plain = profile.is_none() && user.is_none() && began_in.is_none();
+    let request = (!is_plain).then(|| Box::new(TurnRequest { profile, user, began_in, ..TurnRequest::default() }));
     let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint };
     Ok(message::begin(world, agent, session, turn))
 }

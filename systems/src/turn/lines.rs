@@ -33,7 +33,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
         let attempt = Attempt::of(*id, turn.attempt);
         match turn.state {
             TurnState::Reserving => {
-                let is_served = waits.contains(&entity) || !runs(turn.agent);
+                let is_served = waits.contains(&entity) || !runs(turn.agent) || is_going(world, entity);
                 faults.that(is_served, || format!("turn {id}: it waits for a slot but is in no queue"));
             }
             TurnState::Calling | TurnState::Stopping => {

@@ -105,7 +105,7 @@ use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::counters::Totals;
-use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::domain::{Domain, Ends, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
@@ -154,11 +154,11 @@ pub(crate) const DOMAIN: Domain = Domain {
     // What came back ends turns, and what fired them hears of that in the same round; slots are given out before places
     // for tool calls.
     systems: &[
-        System { stage: Stage::Intake, name: "turn_stop", run: stopping::go_on },
         System { stage: Stage::Intake, name: "turn_tell", run: tell },
         System { stage: Stage::Decide, name: "turn_admit", run: admit },
         System { stage: Stage::Decide, name: "turn_send", run: send },
     ],
+    ends: &[Ends { waits: stopping::has_work, go_on: stopping::go_on }],
     has_work,
     rounds_ran_out: tell,
     is_quiet,
@@ -220,11 +220,14 @@ pub(crate) fn install(world: &mut World) {
         let is_open = world.resource::<ToolLane>().may_taint_files(of.agent);
         if is_open { Err(taint::may_be_written()) } else { Ok(()) }
     });
-    on(world, |world, of: &TurnsEnding| stop::end_some(world, of.session, of.why, of.most));
+    on(world, |world, of: &TurnsEnding| stop::end_some(world, of.session, &of.why, (of.most, of.upto)));
     on(world, |world, of: &AgentStopped| {
         stop::stop_running(world, of.agent);
     });
-    on(world, |world, of: &AgentStarted| resume::restart(world, of.agent));
+    on(world, |world, of: &AgentStarted| {
+        stopping::keep(world, of.agent);
+        resume::restart(world, of.agent);
+    });
     on(world, |world, decided: &CallDecided| match &decided.refusal {
         None => tools::open_gate(world, decided.turn, decided.index),
         Some(text) => tools::refuse_gated(world, decided.turn, decided.index, text.clone()),
@@ -236,6 +239,7 @@ pub(crate) fn install(world: &mut World) {
         {
             inherited.depth = turn.depth;
             inherited.taint = inherited.taint.with(taint::tracked(world, taint::of(world, entity)));
+            inherited.began_in = taint::began_in(world, entity);
         }
     });
 }

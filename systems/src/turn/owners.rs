@@ -13,6 +13,7 @@ use agentsvc_components::{AgentId, ApprovalId, SessionId, TurnId};
 use super::stop::is_going;
 use crate::kernel::check::Faults;
 use crate::kernel::index;
+use crate::session;
 
 /// Says what lacks its owner, and which inbox is not in order.
 pub(super) fn check(world: &mut World, faults: &mut Faults) {
@@ -29,7 +30,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut queued = 0;
     for (entity, id, session) in sessions.iter(world) {
         faults.that(world.get::<Agent>(session.agent).is_some(), || format!("session {id}: the agent does not exist"));
-        let is_used = !session.ephemeral || session.head.is_some();
+        let is_used = !session.ephemeral || session.head.is_some() || session::is_leaving(world, entity);
         faults.that(is_used, || format!("session {id}: it was made for one request and outlived its turn"));
         queued += inbox(world, (entity, id, session), faults);
     }
@@ -56,11 +57,12 @@ fn inbox(world: &World, (entity, id, session): (Entity, &SessionId, &Session), f
         faults.that(is_first != (found.state == TurnState::Queued), || {
             format!("session {id}: turn {count} of its inbox is {:?}; only the first one runs", found.state)
         });
-        faults
-            .that(ordinal.is_none_or(|before| before < found.ordinal) && found.ordinal < session.next_ordinal, || {
-                format!("session {id}: ordinal {} is out of order behind {ordinal:?}", found.ordinal)
-            });
-        (ordinal, last, at) = (Some(found.ordinal), at, found.next);
+        let ends = session::ending_of(world, entity, index::id_of(world, turn)).is_some();
+        let is_next = ordinal.is_none_or(|(before, ended)| ended != ends || before < found.ordinal);
+        faults.that(is_next && (ends || found.ordinal < session.next_ordinal), || {
+            format!("session {id}: ordinal {} is out of order behind {ordinal:?}", found.ordinal)
+        });
+        (ordinal, last, at) = (Some((found.ordinal, ends)), at, found.next);
         if count > 1_000_000 {
             faults.that(false, || format!("session {id}: its inbox has no end"));
             break;

@@ -8,7 +8,7 @@ use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{SessionId, TurnId};
 
 use super::finish::{End, finish};
-use super::{Children, admit, delegate, inbox, tools};
+use super::{Children, admit, delegate, inbox, stop, tools};
 use crate::budget;
 use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
@@ -29,7 +29,8 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         return;
     }
     world.resource_mut::<TurnTotals>().resumed += 1;
-    if !origin.is_awaited_by_world() && world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
+    let is_hidden = || world.get::<Session>(session).is_some_and(|session| session.ephemeral);
+    if !origin.is_awaited_by_world() && is_hidden() && !stop::is_going(world, entity) {
         // Whoever waited for the answer went with the daemon: it ends once every turn is back.
         return;
     }

@@ -13,6 +13,7 @@ use crate::agent::holder_of;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::record::{self, Error};
 use crate::kernel::restore::{Records, dangling};
+use crate::session;
 
 /// The row of a turn.
 pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
@@ -49,8 +50,13 @@ pub(crate) fn turn_record(world: &World, entity: Entity) -> Option<TurnRecord> {
 /// Brings the turns back that were open.
 pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut records = records.take::<TurnRecord>();
-    // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled.
-    records.sort_by_key(|record| (record.session, record.ordinal));
+    // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled. Those of a history that was
+    // cleared begin anew behind the turns that still end.
+    let ends = |turn: &TurnRecord| {
+        let session = index::session(world, turn.session);
+        session.is_some_and(|session| session::ending_of(world, session, turn.id).is_some())
+    };
+    records.sort_by_key(|record| (record.session, !ends(record), record.ordinal));
     let mut waiting = Vec::new();
     for record in records {
         let agent = index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;

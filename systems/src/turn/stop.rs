@@ -14,7 +14,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::delegate::children;
 use super::finish::{End, close, finish, remove};
-use super::{inbox, stopping};
+use super::{admit, inbox, stopping};
 use crate::agent::REMOVED;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
@@ -55,6 +55,7 @@ pub(super) fn stop_running(world: &mut World, agent: Entity) -> usize {
         world.resource::<Index>().turns_of(agent).filter(|turn| is_running(world, *turn)).collect();
     let count = running.len();
     stopping::stop_all(world, running);
+    stopping::keep(world, agent);
     let agent = id_of(world, agent);
     stop_children(world, agent, None);
     count
@@ -110,10 +111,15 @@ fn abort(world: &mut World, entity: Entity) {
 }
 
 /// Ends so many turns of a session that is about to go, the running one first and then those that wait. The first of those that
-/// are left runs no more: its agent is gone, or it ends in this step too.
-pub(super) fn end_some(world: &mut World, session: Entity, why: &str, most: usize) {
+/// are left runs no more: its agent or its session is gone, or it ends in this step too. Those behind `upto` go on.
+pub(super) fn end_some(world: &mut World, session: Entity, why: &str, (most, upto): (usize, Option<TurnId>)) {
+    let goes_on = |world: &World, turn: Entity| upto.is_some_and(|upto| id_of::<TurnId>(world, turn) > upto);
+    let mut ended = false;
     for _ in 0..most {
         let Some(entity) = world.get::<Session>(session).and_then(|session| session.head) else { break };
+        if goes_on(world, entity) {
+            break;
+        }
         let out = world.get::<Turn>(entity).is_some_and(|turn| {
             matches!(turn.state, TurnState::Calling | TurnState::Stopping) || turn.state.has_calls()
         });
@@ -123,10 +129,15 @@ pub(super) fn end_some(world: &mut World, session: Entity, why: &str, most: usiz
         close(world, entity, End::Failed(error_codes::SESSION_REMOVED, why.to_owned()));
         inbox::pop(world, session);
         remove(world, entity);
+        ended = true;
     }
     let Some(home) = world.get::<Session>(session) else { return };
     let (owner, first) = (home.agent, home.head);
-    if let Some(mut turn) = first.and_then(|first| world.get_mut::<Turn>(first))
+    if let Some(first) = first.filter(|first| goes_on(world, *first)) {
+        if ended {
+            admit::enqueue(world, first);
+        }
+    } else if let Some(mut turn) = first.and_then(|first| world.get_mut::<Turn>(first))
         && turn.state == TurnState::Queued
     {
         turn.state = TurnState::Reserving;
@@ -138,16 +149,26 @@ pub(super) fn end_some(world: &mut World, session: Entity, why: &str, most: usiz
     }
 }
 
-/// Is the agent of this turn or compaction gone? Then nothing of it goes on.
+/// Is the agent of this turn or compaction gone, or the session of this turn gone or cleared? Then nothing of it goes on.
 pub(crate) fn is_going(world: &World, entity: Entity) -> bool {
+    is_leaving(world, entity)
+        || world
+            .get::<Turn>(entity)
+            .is_some_and(|turn| session::ending_of(world, turn.session, id_of(world, entity)).is_some())
+}
+
+/// Is the agent of this turn or compaction gone?
+pub(super) fn is_leaving(world: &World, entity: Entity) -> bool {
     let owner = world.get::<Turn>(entity).map(|turn| turn.agent);
     let owner = owner.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
     owner.and_then(|owner| world.get::<Agent>(owner)).is_some_and(|agent| agent.state == AgentState::Terminated)
 }
 
-/// Something came back for the running turn of an agent that is gone: it ends now.
+/// Something came back for the running turn of an agent or a session that is gone: it ends now.
 pub(super) fn end_going(world: &mut World, entity: Entity) {
-    if let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) {
-        end_some(world, session, REMOVED, 1);
-    }
+    let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
+    let ending =
+        session::ending_of(world, session, id_of(world, entity)).filter(|_| !is_leaving(world, entity)).cloned();
+    let (why, upto) = ending.map_or_else(|| (REMOVED.into(), None), |ending| (ending.why, Some(ending.upto)));
+    end_some(world, session, &why, (1, upto));
 }

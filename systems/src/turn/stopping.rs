@@ -1,12 +1,15 @@
 //! Very many turns are stopped at once: so many in each step, so that they do not hold up the others. After a start those of
-//! stopped agents end as they are brought back ([`resume`](super::resume)).
+//! stopped agents end as they are brought back ([`resume`](super::resume)), and those of others are cancelled.
 
 use std::collections::BTreeSet;
 
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::turn::Turn;
 use bevy_ecs::prelude::{Entity, Resource, World};
 
 use super::stop::stop;
-use crate::kernel::fires::Fires;
+use crate::kernel::fires::{Fires, ends_at_once};
+use crate::kernel::outbox::Emit;
 
 /// Turns that ran when their stop was asked, and are yet to be stopped. One that has ended meanwhile is passed over.
 #[derive(Resource, Default)]
@@ -14,19 +17,44 @@ pub(super) struct Stopping(BTreeSet<Entity>);
 
 /// Stops these turns, as many as this step may, and the others later.
 pub(super) fn stop_all(world: &mut World, turns: Vec<Entity>) {
+    let mut at_once = ends_at_once(world);
     world.resource_mut::<Stopping>().0.extend(turns);
-    go_on(world);
+    while at_once > 0 && stop_next(world) {
+        at_once -= 1;
+    }
+}
+
+/// Keeps in the records of an agent's turns that they are yet to be stopped, so that no crash undoes it. Those of an agent that is
+/// stopped need that once it is started again.
+pub(super) fn keep(world: &mut World, agent: Entity) {
+    if world.get::<Agent>(agent).is_none_or(|agent| agent.state != AgentState::Running) {
+        return;
+    }
+    for entity in world.resource::<Stopping>().0.iter().copied().collect::<Vec<_>>() {
+        let turn = world.get_mut::<Turn>(entity).filter(|turn| turn.agent == agent && !turn.cancelled);
+        if let Some(mut turn) = turn {
+            turn.cancelled = true;
+            world.mark(entity);
+        }
+    }
+}
+
+/// Is it yet to be stopped?
+pub(super) fn is_stopping(world: &World, turn: Entity) -> bool {
+    world.resource::<Stopping>().0.contains(&turn)
+}
+
+fn stop_next(world: &mut World) -> bool {
+    let Some(turn) = world.resource_mut::<Stopping>().0.pop_first() else { return false };
+    world.resource_mut::<Fires>().end(1);
+    stop(world, turn);
+    true
 }
 
 /// Stops turns, as many as a step may.
 // &mut World: a turn that stops ends, with all that reacts to it.
 pub(super) fn go_on(world: &mut World) {
-    while has_work(world)
-        && let Some(turn) = world.resource_mut::<Stopping>().0.pop_first()
-    {
-        world.resource_mut::<Fires>().end(1);
-        stop(world, turn);
-    }
+    while has_work(world) && stop_next(world) {}
 }
 
 /// Would a further round of this step stop any?

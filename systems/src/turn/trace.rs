@@ -16,7 +16,7 @@ use crate::kernel::id_generator::is_drawn;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
-use crate::proactive_memory;
+use crate::{proactive_memory, session};
 
 /// Notes that a model or tool call that went out at `started_at` has ended.
 pub(super) fn step(
@@ -41,9 +41,10 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
     // The traces of an agent that is gone go with it.
-    if stop::is_going(world, entity) {
+    if stop::is_leaving(world, entity) {
         return;
     }
+    let log = session::ending_of(world, turn.session, id_of(world, entity)).map_or(log, |ending| ending.log);
     let (code, error) = match end {
         End::Failed(code, error) => (Some(code.as_str().into()), Some(error.as_str().into())),
         _ => (None, None),

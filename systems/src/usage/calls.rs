@@ -13,8 +13,9 @@ use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
-use super::{Rollups, rows, settle};
+use super::{Rollups, StrangersReserve, rows, settle};
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 use crate::usage::metrics::CallTotals;
@@ -60,7 +61,9 @@ pub(crate) fn begin(world: &mut World, call: CallRecord) {
     if call.strangers.holds(Taint::GUEST) {
         calls.of_guests = calls.of_guests.plus(call.reserved);
     }
+    let reserved = StrangersReserve::of(&call);
     calls.out.insert(call.attempt(), call);
+    reserve_for_strangers(world, reserved);
 }
 
 /// The call is back: its reservation is free again.
@@ -72,7 +75,21 @@ pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
     }
     world.op(rows::remove_call(attempt));
     world.resource_mut::<Rollups>().release(&call);
+    reserve_for_strangers(world, StrangersReserve { is_over: true, ..StrangersReserve::of(&call) });
     Some(call)
+}
+
+impl StrangersReserve {
+    fn of(call: &CallRecord) -> Self {
+        let CallRecord { strangers, began_in, reserved, .. } = *call;
+        Self { attempt: call.attempt(), strangers, began_in, reserved, is_over: false }
+    }
+}
+
+fn reserve_for_strangers(world: &mut World, reserved: StrangersReserve) {
+    if !reserved.strangers.is_none() {
+        react(world, &reserved);
+    }
 }
 
 /// Settles the calls that were out, in the order in which they went out.

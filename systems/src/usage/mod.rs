@@ -72,6 +72,20 @@ pub(crate) struct Spent {
     pub(crate) scope: Scope,
 }
 
+/// A call that strangers began goes out, or is back.
+pub(crate) struct StrangersReserve {
+    /// Which.
+    pub(crate) attempt: Attempt,
+    /// Their labels.
+    pub(crate) strangers: Taint,
+    /// The session in which they began it, where that is known.
+    pub(crate) began_in: Option<SessionId>,
+    /// What is reserved for it while it is out.
+    pub(crate) reserved: Micros,
+    /// It is back.
+    pub(crate) is_over: bool,
+}
+
 /// A call that strangers began cost something, or used tokens.
 pub(crate) struct SpentByStrangers {
     /// Their labels.
@@ -103,6 +117,7 @@ use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
 use crate::people::UserGone;
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::Usage;

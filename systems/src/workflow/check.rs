@@ -14,6 +14,7 @@ use super::{Workflows, flow};
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, state};
 use crate::kernel::index;
+use crate::kernel::share::Shares;
 
 /// Says which index is wrong, and which step would never end ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
@@ -47,11 +48,18 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("steps that are due", &workflows.due, &scan.due);
     faults.same("ended runs by holders", &workflows.kept, &scan.kept);
     faults.same("bytes of ended runs", &workflows.kept_bytes, &scan.kept_bytes);
-    let open =
-        runs.iter(world).filter(|(.., run)| run.state.is_open()).map(|(.., run)| flow::bytes(run)).sum::<usize>();
-    faults.that(workflows.open_bytes >= open, || {
-        format!("open runs take {open} bytes, {} counted", workflows.open_bytes)
-    });
+    let (mut open_bytes, mut shares) = (0, Shares::default());
+    for (_, id, run) in runs.iter(world).filter(|(.., run)| run.state.is_open()) {
+        let Some(known) = workflows.runs.get(id) else { continue };
+        // What it may become is counted before it does.
+        faults.that(known.bytes >= flow::bytes(run), || {
+            format!("run {id}: it takes {} bytes, {} counted", flow::bytes(run), known.bytes)
+        });
+        shares.add(run.holder, 1, known.bytes);
+        open_bytes += known.bytes;
+    }
+    faults.same("bytes of open runs", &workflows.open_bytes, &open_bytes);
+    faults.same("open runs by holders", &workflows.shares, &shares);
     faults.that(workflows.open_bytes <= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX, || {
         format!("open runs take {} bytes", workflows.open_bytes)
     });

@@ -148,7 +148,8 @@ fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, Strin
     let place = place(world, agent, run.caller.is_some());
     let user = run.user.clone();
     let said = Said::new(world, text);
-    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint, user, profile: None });
+    let begun =
+        begin_fired(world, Fired { agent, place, said, origin, depth, taint, began_in: None, user, profile: None });
     begun.map(|(_, taken)| taken.turn).map_err(|refusal| refusal.message)
 }
 

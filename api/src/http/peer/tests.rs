@@ -212,3 +212,20 @@ fn bytes_of_small_answers_count_over_all_addresses() {
     other.give_back(half);
     assert!(!keyless.is_crowded() && peers.unread_bytes() == 0);
 }
+
+/// A proxy sends the requests of many clients over one connection.
+#[test]
+fn a_request_without_a_key_counts_for_nobody_who_has_shown_one_before_it() {
+    let peers = Arc::new(Peers::new(limit::CONNECTIONS_MAX));
+    let (proxy, open) = (peers.connect(ONE, false), peers.connect(OTHER, true));
+    let key = ClientKey::of(ONE);
+    assert_eq!(proxy.keyless_holder(), Holder::Keyless(key));
+    let (user, ended) = key_of(1);
+    proxy.show(&user, &ended).unwrap();
+    assert!(matches!(proxy.holder(), Holder::Limited(_)));
+    assert_eq!(proxy.keyless_holder(), Holder::Keyless(key));
+    show_key(&proxy);
+    assert_eq!(proxy.keyless_holder(), Holder::Keyless(key));
+    // Where no key is needed, all are the owner.
+    assert_eq!(open.keyless_holder(), Holder::Owner(ClientKey::of(OTHER)));
+}

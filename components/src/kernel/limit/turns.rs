@@ -30,8 +30,8 @@ limits! {
     /// Open turns in the whole world. Full: 503 with `Retry-After`. The agents of a user with a limited role, or of a family, may
     /// have one in `POOL_SHARES`. More: 429 with `Retry-After`; what triggers and schedules fire has the outcome `refused`.
     pub const TURNS_OPEN_MAX: usize = 1_000_000;
-    /// Turns and sessions that end in one step because their agent was deleted or stopped, or its history is cleared; the rest waits
-    /// for the next step.
+    /// Turns and sessions that end in one step because their agent was deleted or stopped, or their session deleted, reset or cleared;
+    /// the rest waits for the next step.
     pub const TURNS_ENDED_PER_STEP_MAX: usize = 256;
     /// Model calls that may be out at once, over all providers; turns wait beyond. Tool runs are not counted here:
     /// they are bounded by `TOOL_CALLS_PER_TURN_MAX` for each open turn.

@@ -109,7 +109,7 @@ impl Sampler {
         match ended.answer {
             Ok(answer) => Ok(result(&answer)),
             Err(error) => {
-                tracing::warn!(%agent, %turn, server = &*server, code = error.code.as_str(), message = error.message,
+                tracing::warn!(%agent, %turn, server = &*server, code = error.code.as_str(), reason = error.message,
                     "a model call of an MCP server failed");
                 Err(failed("the model gave no answer"))
             }
@@ -155,7 +155,7 @@ impl Sampler {
     /// Where the call goes, with its key.
     async fn target(&self, model: ModelChoice) -> Result<Target, RpcError> {
         metered::target(&self.providers, model).await.map_err(|error| {
-            tracing::warn!(message = error.message, "an MCP server cannot ask the agent's model");
+            tracing::warn!(reason = error.message, "an MCP server cannot ask the agent's model");
             failed("the model of the agent cannot be asked")
         })
     }

@@ -9,6 +9,7 @@ use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
 use agentsvc_components::prompt::{PromptExperimentId, PromptVariantId, TurnVariant};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
+use agentsvc_components::session::Ending;
 use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
@@ -78,6 +79,7 @@ fn session() -> SessionRecord {
         stored: 7,
         taint: Taint::WEB,
         addresses: vec![3, u64::MAX],
+        ending: Some(Ending { upto: TurnId(Uuid::from_u128(7)), log: LogId(8), why: "the session was reset".into() }),
     }
 }
 
@@ -343,7 +345,8 @@ fn wave() -> WaveRecord {
     let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
     let event = r#"{"kind":"custom"}"#.into();
     let (at, taint) = (Timestamp(8), Taint::EVENT);
-    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, triggers }
+    let began_in = Some(SessionId(Uuid::from_u128(9)));
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, began_in, triggers }
 }
 
 #[test]

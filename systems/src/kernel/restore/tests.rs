@@ -63,6 +63,7 @@ fn session(n: u32) -> SessionRecord {
         stored: n % 3,
         taint: Taint::NONE,
         addresses: Vec::new(),
+        ending: None,
     }
 }
 

@@ -132,3 +132,15 @@ fn ended_runs_of_one_user_do_not_push_out_those_of_another() {
     world.actor = key_of(2);
     assert_eq!(world.ask(GetRun(bobs_run)).unwrap().run.state, RunState::Completed);
 }
+
+#[test]
+fn a_share_that_holds_other_than_what_the_runs_take_is_told() {
+    let (mut world, [anns, ..]) = two_users();
+    world.actor = key_of(1);
+    let id = create(&mut world, vec![of(anns)]).unwrap().id;
+    start(&mut world, id).unwrap();
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    pretend(&mut world, ANN, 1, 0);
+    let faults = world.engine.check();
+    assert!(faults.iter().any(|fault| fault.contains("open runs by holders")), "{faults:?}");
+}

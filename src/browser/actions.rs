@@ -17,6 +17,8 @@ const FIND: &str = include_str!("find.js");
 const FOCUS: &str = include_str!("focus.js");
 /// Lists the fields and buttons of a page.
 const FIELDS: &str = include_str!("fields.js");
+/// The world in which pages are looked at: it has their elements, and objects of its own.
+const WORLD: &str = "agentsvc";
 /// Time between two looks for an element that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Tries to read a page that goes on to another meanwhile.
@@ -42,10 +44,27 @@ fn said<T>(text: impl Into<String>) -> Result<T, Failed> {
 }
 
 impl Page {
-    /// The value of an expression in the page.
+    /// The value of a model's expression among the page's own scripts.
     pub(super) async fn evaluate(&self, expression: &str) -> Result<Value, Failed> {
-        let asked =
+        self.evaluate_in(None, expression).await
+    }
+
+    /// The value of an expression in a world apart: scripts of the page neither see it nor change what it calls.
+    pub(super) async fn look(&self, expression: &str) -> Result<Value, Failed> {
+        let asked = json!({ "frameId": self.target, "worldName": WORLD });
+        let made = self.call("Page.createIsolatedWorld", asked).await?;
+        let Some(world) = made["executionContextId"].as_i64() else {
+            return said("The browser has no world apart from the page's.");
+        };
+        self.evaluate_in(Some(world), expression).await
+    }
+
+    async fn evaluate_in(&self, world: Option<i64>, expression: &str) -> Result<Value, Failed> {
+        let mut asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true });
+        if let Some(world) = world {
+            asked["contextId"] = world.into();
+        }
         let answer = self.call("Runtime.evaluate", asked).await?;
         if let Some(thrown) = answer.get("exceptionDetails") {
             let text =
@@ -55,9 +74,9 @@ impl Page {
         Ok(answer["result"].get("value").cloned().unwrap_or(Value::Null))
     }
 
-    /// Calls a function of the page on a text.
+    /// Calls a function on a text.
     async fn apply(&self, function: &str, text: &str) -> Result<Value, Failed> {
-        self.evaluate(&format!("({function})({})", Value::from(text))).await
+        self.look(&format!("({function})({})", Value::from(text))).await
     }
 
     /// Goes to an address, and waits until the page has loaded.
@@ -127,7 +146,7 @@ impl Page {
                 self.call("Input.dispatchMouseEvent", event).await?;
             }
         } else {
-            self.evaluate("window.__agentsvc_found && window.__agentsvc_found.click()").await?;
+            self.look("window.__agentsvc_found && window.__agentsvc_found.click()").await?;
         }
         self.loaded(begun).await;
         Ok(())
@@ -162,7 +181,7 @@ impl Page {
             "window.scrollBy({x}, {y}); `Scrolled to ${{Math.round(scrollX)}}, ${{Math.round(scrollY)}} of a page of \
              ${{document.documentElement.scrollWidth}} x ${{document.documentElement.scrollHeight}} pixels.`"
         );
-        Ok(self.evaluate(&script).await?.as_str().unwrap_or("Scrolled.").to_owned())
+        Ok(self.look(&script).await?.as_str().unwrap_or("Scrolled.").to_owned())
     }
 
     /// Waits for an element. False when it does not come.
@@ -170,7 +189,7 @@ impl Page {
         let look = format!("!!document.querySelector({})", Value::from(selector));
         let until = Instant::now() + within;
         loop {
-            match self.evaluate(&look).await {
+            match self.look(&look).await {
                 Ok(found) if found == true => return Ok(true),
                 // The page may be on its way to another.
                 Ok(_) | Err(Failed::Call(CallError::Refused(_))) => {}
@@ -249,7 +268,7 @@ impl Page {
         );
         let mut tries = 1;
         let read = loop {
-            match self.evaluate(&source).await {
+            match self.look(&source).await {
                 Err(Failed::Call(CallError::Refused(_))) if tries < READS_MAX => {
                     tries += 1;
                     tokio::time::sleep(LOOK_EVERY).await;

@@ -151,6 +151,7 @@ fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value, find: Fi
     match sink(tool) {
         Sink::Never => false,
         Sink::Always => true,
+        Sink::With(argument) => !input[argument].is_null(),
         Sink::Search => by_origin,
         Sink::NewAddress if by_origin => input["url"].as_str().is_none_or(|url| !addresses::knows(world, turn, url)),
         Sink::NewAddress => input["url"].as_str().is_none_or(exfiltration::has_query),

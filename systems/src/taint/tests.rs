@@ -32,6 +32,7 @@ use crate::turn::{NewMessage, PostMessage, SendToAgent};
 mod addresses;
 mod files;
 mod meanwhile;
+mod pages;
 mod strangers;
 mod within;
 

@@ -25,6 +25,8 @@ pub(super) enum Sink {
     Never,
     /// Always.
     Always,
+    /// When it has this argument.
+    With(&'static str),
     /// When its address is new: neither given by the user nor read. Where calls are only noted, when it has a query.
     NewAddress,
     /// Where calls are more than noted: its text goes to strangers.
@@ -72,8 +74,8 @@ const TOOLS: &[Row] = &[
     ("browser_run_js", Reads::Web, Sink::Always, false),
     ("browser_read_page", Reads::Web, Sink::Never, false),
     ("browser_screenshot", Reads::Web, Sink::Never, false),
-    ("browser_scroll", Reads::Web, Sink::Never, false),
-    ("browser_wait", Reads::Web, Sink::Never, false),
+    ("browser_scroll", Reads::Web, Sink::With("amount"), false),
+    ("browser_wait", Reads::Web, Sink::Always, false),
     ("browser_back", Reads::Web, Sink::Never, false),
     ("browser_close", Reads::NoStoredText, Sink::Never, false),
     ("file_read", Reads::Files, Sink::Never, false),

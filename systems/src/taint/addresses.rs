@@ -89,9 +89,9 @@ fn learn(world: &mut World, session: Entity, found: &[u64]) {
 
 /// Did the user give the address, or did the turn's session read it? What the agent's instructions and the request say
 /// counts as given, unless the instructions come from a tainted turn.
-pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
+pub(super) fn knows(world: &World, turn: Entity, url: &str, part: Part) -> bool {
     let Some(turn) = world.get::<Turn>(turn) else { return false };
-    let Some(asked) = hash(url) else { return false };
+    let Some(asked) = hash(url, part) else { return false };
     let is_asked = |hash: &u64| hash & !GIVEN == asked;
     if world.get::<KnownAddresses>(turn.session).is_some_and(|known| known.0.iter().any(is_asked)) {
         return true;
@@ -104,6 +104,15 @@ pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
         find(text, true, &mut found);
     }
     found.contains(&asked)
+}
+
+/// How much of an address counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What is sent to its host.
+    Sent,
+    /// That, and the fragment: who reads the address there sees it all.
+    Whole,
 }
 
 /// The bit of a hash that tells an address that was given from one that was read.
@@ -157,17 +166,18 @@ fn add(scheme: &str, address: &str, found: &mut Vec<u64>) {
     let bare = address.trim_end_matches(BEHIND);
     let within = &bare[..bare.find([')', ']', '}']).unwrap_or(bare.len())];
     for form in [address, bare, within] {
-        if let Some(hash) = hash(&format!("{scheme}://{}", form.replace("&amp;", "&")))
-            && !found.contains(&hash)
-        {
-            found.push(hash);
+        let url = format!("{scheme}://{}", form.replace("&amp;", "&"));
+        for hash in [Part::Sent, Part::Whole].into_iter().filter_map(|part| hash(&url, part)) {
+            if !found.contains(&hash) {
+                found.push(hash);
+            }
         }
     }
 }
 
-/// The hash of an address as the reader of URLs takes it; `None` for what it does not take, and for long ones. The fragment is
-/// not sent and does not count, nor does the scheme.
-fn hash(url: &str) -> Option<u64> {
+/// The hash of a part of an address as the reader of URLs takes it; `None` for what it does not take, and for long ones. The
+/// scheme does not count.
+fn hash(url: &str, part: Part) -> Option<u64> {
     let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = url.host_str()?;
     if url.as_str().len() > ADDRESS_BYTES_MAX || !url.username().is_empty() || url.password().is_some() {
@@ -176,7 +186,8 @@ fn hash(url: &str) -> Option<u64> {
     let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
     let path = if query.is_empty() { path.strip_suffix('/').unwrap_or(path) } else { path };
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let digest = Sha256::digest(format!("{host}{port}{path}{query}"));
+    let fragment = url.fragment().filter(|_| part == Part::Whole).map(|fragment| format!("#{fragment}"));
+    let digest = Sha256::digest(format!("{host}{port}{path}{query}{}", fragment.unwrap_or_default()));
     Some(u64::from_be_bytes(digest[..8].try_into().unwrap_or_default()) & !GIVEN)
 }
 
@@ -187,7 +198,7 @@ mod tests {
     fn has(text: &str, is_prose: bool, url: &str) -> bool {
         let mut found = Vec::new();
         find(text, is_prose, &mut found);
-        hash(url).is_some_and(|hash| found.contains(&hash))
+        hash(url, Part::Sent).is_some_and(|hash| found.contains(&hash))
     }
 
     #[test]
@@ -243,6 +254,22 @@ mod tests {
             "https://y.example:443/b?c=1",
         ] {
             assert!(has(text, true, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_fragment_is_a_part_of_the_whole_address() {
+        let mut found = Vec::new();
+        find("https://x.example/a#part, https://x.example/b", false, &mut found);
+        for (url, is_known) in [
+            ("https://x.example/a#part", true),
+            ("https://x.example/a", true),
+            ("https://x.example/a#other", false),
+            ("https://x.example/b#part", false),
+            ("https://x.example/b#", false),
+        ] {
+            assert_eq!(found.contains(&hash(url, Part::Whole).unwrap()), is_known, "{url}");
+            assert!(found.contains(&hash(url, Part::Sent).unwrap()), "{url}");
         }
     }
 

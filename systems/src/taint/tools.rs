@@ -29,6 +29,8 @@ pub(super) enum Sink {
     With(&'static str),
     /// When its address is new: neither given by the user nor read. Where calls are only noted, when it has a query.
     NewAddress,
+    /// Likewise, and its fragment is a part of the address: the scripts of the page see it.
+    NewPage,
     /// Where calls are more than noted: its text goes to strangers.
     Search,
     /// When the receiver may do what the sender may not.
@@ -68,7 +70,7 @@ const TOOLS: &[Row] = &[
     ("agent_kill", Reads::NoStoredText, Sink::Always, false),
     ("web_fetch", Reads::Web, Sink::NewAddress, false),
     ("web_search", Reads::Web, Sink::Search, false),
-    ("browser_navigate", Reads::Web, Sink::NewAddress, false),
+    ("browser_navigate", Reads::Web, Sink::NewPage, false),
     ("browser_click", Reads::Web, Sink::Always, false),
     ("browser_type", Reads::Web, Sink::Always, false),
     ("browser_run_js", Reads::Web, Sink::Always, false),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::cdp::CallError;
 use super::chromium::COMMAND_TIME_MAX;
 use super::page::Page;
+use crate::tool::toolset::Ended;
 use crate::web::html;
 
 /// Finds an element by its selector or text, brings it into view and says where it is.
@@ -234,7 +235,7 @@ impl Page {
     }
 
     /// What the result of an action shows: where the page is, what happened, its text, and its fields.
-    pub(super) async fn shown(&self, offset: usize, chars_max: usize) -> Result<String, Failed> {
+    pub(super) async fn shown(&self, offset: usize, chars_max: usize) -> Result<Ended, Failed> {
         let (url, title) = self.place().await?;
         let mut head = format!("URL: {url}\nTitle: {title}\n");
         let (text, fields) = self.content(&url).await?;
@@ -252,13 +253,13 @@ impl Page {
             let more = format!("; continue with browser_read_page and offset {end}\n");
             head += if end < chars { &more } else { "\n" };
         }
-        let part = if part.is_empty() { "(no text)" } else { &part };
+        let shown = if part.is_empty() { "(no text)" } else { &part };
         let fields = if fields.is_empty() {
             fields
         } else {
             format!("\n\nFields and buttons (selector: what it is):\n{fields}")
         };
-        Ok(format!("{head}\n{part}{fields}"))
+        Ok(Ended::web(format!("{head}\n{shown}{fields}"), &part))
     }
 
     async fn content(&self, url: &str) -> Result<(String, String), Failed> {

@@ -7,6 +7,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
+use agentsvc_systems::taint::addresses_in;
 use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
 use tracing::Instrument;
@@ -110,7 +111,14 @@ impl Running {
         let run = &*self.run;
         let is_unknown = matches!(result, Ok(Ended::Unknown(_)));
         let is_ok = !matches!(result, Err(_) | Ok(Ended::Failure { .. }));
+        let mut addresses = Vec::new();
         let (text, notice, read) = match result {
+            Ok(Ended::Web { text, addresses: shown }) => {
+                // A page that repeats what the call said has not shown it.
+                let own = addresses_in(&run.call.input);
+                addresses = shown.into_iter().filter(|hash| !own.contains(hash)).collect();
+                (text, None, None)
+            }
             Ok(Ended::Text(text)) => (text, None, None),
             // A sentence of the tool's own.
             Err(text) | Ok(Ended::Unknown(text)) => (text, None, Some(Taint::NONE)),
@@ -124,12 +132,15 @@ impl Running {
             Ok(Transformed { text, .. }) => (text, Some(read.unwrap_or_default().with(Taint::TOOL)), is_ok),
             Err(why) => (format!("The result is withheld: {why}."), Some(Taint::NONE), false),
         };
-        let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
+        let Shown { text, mut brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
         let status = match is_ok && !withheld {
             _ if is_unknown => ToolStatus::Unknown,
             true => ToolStatus::Ok,
             false => ToolStatus::Error,
         };
+        if let Some(brought) = brought.as_mut().filter(|_| status == ToolStatus::Ok) {
+            brought.addresses = addresses;
+        }
         let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
         ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
     }

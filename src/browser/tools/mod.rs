@@ -37,7 +37,7 @@ struct Act<I> {
 }
 
 /// What a tool does to the page of its session.
-type Does<I> = fn(Act<I>) -> BoxFuture<'static, Result<String, Failed>>;
+type Does<I> = fn(Act<I>) -> BoxFuture<'static, Result<Ended, Failed>>;
 
 /// Says why not, before anything is started for the call.
 type Allows<I> = fn(&I, &Context) -> Result<(), String>;
@@ -90,7 +90,7 @@ impl Maker {
         let done = does(act).await;
         page.touch();
         let text = match done {
-            Ok(text) => return Ok(Ended::Text(text)),
+            Ok(ended) => return Ok(ended),
             Err(Failed::Call(error)) => self.manager.failed(&key, &page, error).await,
             Err(Failed::Said(text)) => text,
         };

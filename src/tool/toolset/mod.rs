@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::prompt::text_tokens;
+use agentsvc_systems::taint::addresses_in;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -52,6 +53,13 @@ pub enum Ended {
         /// Untrusted content that it holds.
         taint: Taint,
     },
+    /// With a result for the model that holds what was read outside.
+    Web {
+        /// For the model.
+        text: String,
+        /// The addresses that were read: the session may fetch them.
+        addresses: Vec<u64>,
+    },
     /// It failed, and the text that says why is made of what others wrote or a tainted turn left.
     Failure {
         /// For the model.
@@ -63,6 +71,13 @@ pub enum Ended {
     Unknown(String),
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,
+}
+
+impl Ended {
+    /// A result that holds `read`, which comes from outside as it is: no sentence of the tool, and nothing of its input.
+    pub(crate) fn web(text: String, read: &str) -> Self {
+        Self::Web { text, addresses: addresses_in(read) }
+    }
 }
 
 impl From<String> for Ended {

@@ -2,8 +2,9 @@
 //! the session, and those that stood in pages and search results that the session has read. An attacker's page cannot
 //! have the address in it that carries a secret it does not know.
 //!
-//! What counts is where an address comes from, never what the session wrote itself: a file, an entry of memory or
-//! another agent can hand an address back that a tainted turn made up. The world keeps hashes of them with the session,
+//! What counts is where an address comes from, never what the session wrote itself: a file, a recording, an entry of memory or
+//! another agent can hand an address back that a tainted turn made up, and so can a tool that repeats its input. A tool therefore
+//! names what it has read outside ([`addresses_in`]); nothing else of a result counts. The world keeps hashes of them with the session,
 //! at most [`limit::ADDRESSES_MAX`]; those that pages showed go before those that the user gave. An address is what the
 //! reader of URLs takes it for that connects, too: no other spelling means another place.
 
@@ -31,19 +32,19 @@ pub(super) const fn count(policy: TaintPolicy) -> bool {
 pub(crate) fn of_messages(world: &World, messages: &[ChatMessage]) -> Vec<u64> {
     let users = messages.iter().filter(|message| message.role == Role::User).flat_map(|message| &message.blocks);
     let texts = users.filter_map(|block| if let Block::Text { text } = block { Some(&**text) } else { None });
-    of_texts(world, texts, true)
+    of_texts(world, texts)
 }
 
 /// The addresses in the message of a fired turn, where they count.
 pub(crate) fn of_prompt(world: &World, text: &str) -> Vec<u64> {
-    of_texts(world, [text], true)
+    of_texts(world, [text])
 }
 
-fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>, is_prose: bool) -> Vec<u64> {
+fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>) -> Vec<u64> {
     let mut found = Vec::new();
     if count(world.resource::<Settings>().security.taint) {
         for text in texts {
-            find(text, is_prose, &mut found);
+            find(text, true, &mut found);
         }
     }
     found
@@ -58,12 +59,21 @@ pub(crate) fn begin(world: &mut World, session: Entity, origin: Origin, taint: T
     }
 }
 
-/// A turn has read a page or search results.
-pub(crate) fn read(world: &mut World, turn: Entity, text: &str) {
-    let found = of_texts(world, [text], false);
-    if let Some(session) = world.get::<Turn>(turn).map(|turn| turn.session) {
+/// A turn has read a page or search results with these addresses.
+pub(crate) fn read(world: &mut World, turn: Entity, shown: &[u64]) {
+    let session = world.get::<Turn>(turn).map(|turn| turn.session);
+    if let Some(session) = session.filter(|_| count(world.resource::<Settings>().security.taint)) {
+        let found: Vec<u64> = shown.iter().take(limit::ADDRESSES_MAX).map(|hash| hash & !GIVEN).collect();
         learn(world, session, &found);
     }
+}
+
+/// The addresses in what a tool has read outside.
+#[must_use]
+pub fn addresses_in(text: &str) -> Vec<u64> {
+    let mut found = Vec::new();
+    find(text, false, &mut found);
+    found
 }
 
 fn learn(world: &mut World, session: Entity, found: &[u64]) {

@@ -93,7 +93,9 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
             TaintPolicy::Off => return Judgement::Run,
             TaintPolicy::Audit => Judgement::Note(taint),
             TaintPolicy::Approve => Judgement::Approve(taint, because(&sources)),
-            TaintPolicy::Deny if matches!(sink(&call.name), Sink::NewAddress | Sink::NewPage) => refused(taint, &sources, NEW_ADDRESS),
+            TaintPolicy::Deny if matches!(sink(&call.name), Sink::NewAddress | Sink::NewPage) => {
+                refused(taint, &sources, NEW_ADDRESS)
+            }
             TaintPolicy::Deny => refused(taint, &sources, NOT_ALLOWED),
         }
     };

@@ -148,11 +148,6 @@ pub(crate) fn writes_files(tool: &str) -> bool {
     row(tool).3
 }
 
-/// Do results of the tool come from the web?
-pub(crate) fn reads_web(tool: &str) -> bool {
-    row(tool).1 == Reads::Web
-}
-
 /// The taint of what calls of the tool read of their agent's workspace and conversations.
 pub(super) fn reads_of(tool: &str, agent: AgentTaint) -> Taint {
     match row(tool).1 {

@@ -24,7 +24,7 @@ use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::addresses::Part;
-use super::tools::{Sink, sink};
+use super::tools::{Sink, deletes, sink};
 use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of, user_of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
@@ -154,6 +154,7 @@ fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value, find: Fi
     match sink(tool) {
         Sink::Never => false,
         Sink::Always => true,
+        Sink::Deletion => input["patch"].as_str().is_none_or(deletes),
         Sink::With(argument) => !input[argument].is_null(),
         Sink::Search => by_origin,
         sink @ (Sink::NewAddress | Sink::NewPage) if by_origin => {

@@ -27,6 +27,8 @@ pub(super) enum Sink {
     Always,
     /// When it has this argument.
     With(&'static str),
+    /// When its patch deletes or renames files.
+    Deletion,
     /// When its address is new: neither given by the user nor read. Where calls are only noted, when it has a query.
     NewAddress,
     /// Likewise, and its fragment is a part of the address: the scripts of the page see it.
@@ -84,7 +86,7 @@ const TOOLS: &[Row] = &[
     ("file_list", Reads::Files, Sink::Never, false),
     ("file_write", Reads::NoStoredText, Sink::Never, true),
     ("file_delete", Reads::NoStoredText, Sink::Always, false),
-    ("apply_patch", Reads::Files, Sink::Never, true),
+    ("apply_patch", Reads::Files, Sink::Deletion, true),
     ("shell_exec", Reads::Command, Sink::Always, true),
     ("memory_store", Reads::NoStoredText, Sink::Never, false),
     ("memory_recall", Reads::Labelled, Sink::Never, false),
@@ -141,6 +143,20 @@ fn row(tool: &str) -> Row {
 /// When calls of the tool are sensitive.
 pub(super) fn sink(tool: &str) -> Sink {
     row(tool).2
+}
+
+/// Does a patch delete or rename a file? A line of a file's text that looks like it counts as well: that is for a person to see.
+pub(super) fn deletes(patch: &str) -> bool {
+    let path = |name: &str| {
+        let name = name.split('\t').next().unwrap_or_default().trim();
+        name.strip_prefix(['a', 'b']).and_then(|name| name.strip_prefix('/')).unwrap_or(name).to_owned()
+    };
+    let is_moved = |(old, new): (&str, &str)| {
+        let (Some(old), Some(new)) = (old.strip_prefix("--- "), new.strip_prefix("+++ ")) else { return false };
+        path(old) != "/dev/null" && path(old) != path(new)
+    };
+    patch.lines().any(|line| line.starts_with("*** Delete File:") || line.starts_with("*** Move to:"))
+        || patch.lines().zip(patch.lines().skip(1)).any(is_moved)
 }
 
 /// May a call of the tool write files of the workspace?

@@ -15,7 +15,7 @@ const TEXT: &str = "(document.body ? document.body.innerText : '').slice(0, 2000
 impl Browsers for BrowserManager {
     fn open_page(self: Arc<Self>, agents: Vec<AgentId>) -> BoxFuture<'static, Option<OpenPage>> {
         Box::pin(async move {
-            let page = self.last_used(&agents).await?;
+            let page = self.last_used(&agents)?;
             let (url, title) = page.place().await.ok()?;
             // A call may be under way: what the page does not show in time is left out.
             let shown = async { tokio::join!(page.look(TEXT), page.screenshot()) };

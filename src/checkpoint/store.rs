@@ -203,7 +203,7 @@ impl CheckpointStore {
             sizes.oldest_over(shared.limits.total_bytes, dir)
         };
         for dir in over {
-            tracing::warn!(path = %dir.display(), "deleted checkpoints: those of all directories, or of all agents that share space, take too much");
+            tracing::warn!(path = %dir.display(), "deleted checkpoints: all of them, or those of one share, take too much space");
             self.delete(&dir);
         }
     }

@@ -147,13 +147,14 @@ pub(super) fn sink(tool: &str) -> Sink {
 
 /// Does a patch delete or rename a file? A line of a file's text that looks like it counts as well: that is for a person to see.
 pub(super) fn deletes(patch: &str) -> bool {
-    let path = |name: &str| {
-        let name = name.split('\t').next().unwrap_or_default().trim();
-        name.strip_prefix(['a', 'b']).and_then(|name| name.strip_prefix('/')).unwrap_or(name).to_owned()
-    };
-    let is_moved = |(old, new): (&str, &str)| {
-        let (Some(old), Some(new)) = (old.strip_prefix("--- "), new.strip_prefix("+++ ")) else { return false };
-        path(old) != "/dev/null" && path(old) != path(new)
+    // As the tool itself reads the two lines of a header.
+    fn path<'p>(line: &'p str, mark: &str, letter: &str) -> Option<&'p str> {
+        let name = line.strip_prefix(mark)?.split('\t').next().unwrap_or_default().trim();
+        Some(name.strip_prefix(letter).unwrap_or(name))
+    }
+    let is_moved = |(old, new): (&str, &str)| match (path(old, "--- ", "a/"), path(new, "+++ ", "b/")) {
+        (Some(old), Some(new)) => old != "/dev/null" && old != new,
+        _ => false,
     };
     patch.lines().any(|line| line.starts_with("*** Delete File:") || line.starts_with("*** Move to:"))
         || patch.lines().zip(patch.lines().skip(1)).any(is_moved)

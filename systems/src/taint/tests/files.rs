@@ -166,6 +166,7 @@ fn a_patch_that_deletes_or_renames_is_as_sensitive_as_a_deletion() {
         ("*** Begin Patch\r\n*** Delete File: keep.txt\r\n*** End Patch\r\n", false),
         ("--- a/keep.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-precious\n", false),
         ("--- a/keep.txt\t2026-01-01\n+++ b/gone.txt\t2026-01-01\n@@ -1 +1 @@\n-a\n+b\n", false),
+        ("--- a/keep.txt\n+++ a/keep.txt\n@@ -1 +1 @@\n-a\n+b\n", false),
         ("*** Begin Patch\n*** Add File: b.txt\n+*** Delete File: keep.txt\n*** End Patch", true),
         ("--- a/keep.txt\t2026-01-01\n+++ b/keep.txt\n@@ -1 +1 @@\n-a\n+b\n", true),
         ("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+a\n", true),

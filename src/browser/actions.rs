@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::cdp::CallError;
 use super::chromium::COMMAND_TIME_MAX;
 use super::page::Page;
+use crate::tool::toolset::Ended;
 use crate::web::html;
 
 /// Finds an element by its selector or text, brings it into view and says where it is.
@@ -17,6 +18,8 @@ const FIND: &str = include_str!("find.js");
 const FOCUS: &str = include_str!("focus.js");
 /// Lists the fields and buttons of a page.
 const FIELDS: &str = include_str!("fields.js");
+/// The world in which pages are looked at: it has their elements, and objects of its own.
+const WORLD: &str = "agentsvc";
 /// Time between two looks for an element that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Tries to read a page that goes on to another meanwhile.
@@ -42,10 +45,27 @@ fn said<T>(text: impl Into<String>) -> Result<T, Failed> {
 }
 
 impl Page {
-    /// The value of an expression in the page.
+    /// The value of a model's expression among the page's own scripts.
     pub(super) async fn evaluate(&self, expression: &str) -> Result<Value, Failed> {
-        let asked =
+        self.evaluate_in(None, expression).await
+    }
+
+    /// The value of an expression in a world apart: scripts of the page neither see it nor change what it calls.
+    pub(super) async fn look(&self, expression: &str) -> Result<Value, Failed> {
+        let asked = json!({ "frameId": self.target, "worldName": WORLD });
+        let made = self.call("Page.createIsolatedWorld", asked).await?;
+        let Some(world) = made["executionContextId"].as_i64() else {
+            return said("The browser has no world apart from the page's.");
+        };
+        self.evaluate_in(Some(world), expression).await
+    }
+
+    async fn evaluate_in(&self, world: Option<i64>, expression: &str) -> Result<Value, Failed> {
+        let mut asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true });
+        if let Some(world) = world {
+            asked["contextId"] = world.into();
+        }
         let answer = self.call("Runtime.evaluate", asked).await?;
         if let Some(thrown) = answer.get("exceptionDetails") {
             let text =
@@ -55,9 +75,9 @@ impl Page {
         Ok(answer["result"].get("value").cloned().unwrap_or(Value::Null))
     }
 
-    /// Calls a function of the page on a text.
+    /// Calls a function on a text.
     async fn apply(&self, function: &str, text: &str) -> Result<Value, Failed> {
-        self.evaluate(&format!("({function})({})", Value::from(text))).await
+        self.look(&format!("({function})({})", Value::from(text))).await
     }
 
     /// Goes to an address, and waits until the page has loaded.
@@ -127,7 +147,7 @@ impl Page {
                 self.call("Input.dispatchMouseEvent", event).await?;
             }
         } else {
-            self.evaluate("window.__agentsvc_found && window.__agentsvc_found.click()").await?;
+            self.look("window.__agentsvc_found && window.__agentsvc_found.click()").await?;
         }
         self.loaded(begun).await;
         Ok(())
@@ -162,7 +182,7 @@ impl Page {
             "window.scrollBy({x}, {y}); `Scrolled to ${{Math.round(scrollX)}}, ${{Math.round(scrollY)}} of a page of \
              ${{document.documentElement.scrollWidth}} x ${{document.documentElement.scrollHeight}} pixels.`"
         );
-        Ok(self.evaluate(&script).await?.as_str().unwrap_or("Scrolled.").to_owned())
+        Ok(self.look(&script).await?.as_str().unwrap_or("Scrolled.").to_owned())
     }
 
     /// Waits for an element. False when it does not come.
@@ -170,7 +190,7 @@ impl Page {
         let look = format!("!!document.querySelector({})", Value::from(selector));
         let until = Instant::now() + within;
         loop {
-            match self.evaluate(&look).await {
+            match self.look(&look).await {
                 Ok(found) if found == true => return Ok(true),
                 // The page may be on its way to another.
                 Ok(_) | Err(Failed::Call(CallError::Refused(_))) => {}
@@ -215,7 +235,7 @@ impl Page {
     }
 
     /// What the result of an action shows: where the page is, what happened, its text, and its fields.
-    pub(super) async fn shown(&self, offset: usize, chars_max: usize) -> Result<String, Failed> {
+    pub(super) async fn shown(&self, offset: usize, chars_max: usize) -> Result<Ended, Failed> {
         let (url, title) = self.place().await?;
         let mut head = format!("URL: {url}\nTitle: {title}\n");
         let (text, fields) = self.content(&url).await?;
@@ -233,13 +253,13 @@ impl Page {
             let more = format!("; continue with browser_read_page and offset {end}\n");
             head += if end < chars { &more } else { "\n" };
         }
-        let part = if part.is_empty() { "(no text)" } else { &part };
+        let shown = if part.is_empty() { "(no text)" } else { &part };
         let fields = if fields.is_empty() {
             fields
         } else {
             format!("\n\nFields and buttons (selector: what it is):\n{fields}")
         };
-        Ok(format!("{head}\n{part}{fields}"))
+        Ok(Ended::web(format!("{head}\n{shown}{fields}"), &part))
     }
 
     async fn content(&self, url: &str) -> Result<(String, String), Failed> {
@@ -249,7 +269,7 @@ impl Page {
         );
         let mut tries = 1;
         let read = loop {
-            match self.evaluate(&source).await {
+            match self.look(&source).await {
                 Err(Failed::Call(CallError::Refused(_))) if tries < READS_MAX => {
                     tries += 1;
                     tokio::time::sleep(LOOK_EVERY).await;

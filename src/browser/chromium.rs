@@ -146,6 +146,14 @@ impl Chromium {
     }
 }
 
+#[cfg(test)]
+impl Chromium {
+    /// One that somebody else speaks for.
+    pub(super) fn spoken_for(connection: Connection) -> Self {
+        Self { connection, routes: Arc::default(), posts: Posts::default(), _wanted: oneshot::channel().0 }
+    }
+}
+
 /// Reads what it says of itself, so that it can say more.
 async fn drained(stderr: ChildStderr) {
     let mut lines = BufReader::new(stderr).split(b'\n');

@@ -18,6 +18,8 @@ mod manager;
 mod page;
 mod relay;
 mod service;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! One page, in a browser context of its own: cookies and storage are shared with no other page, and end with it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use agentsvc_components::kernel::holder::Holder;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::cdp::{CallError, Connection};
-use super::chromium::{COMMAND_TIME_MAX, Chromium, attach_all, send};
+use super::chromium::{COMMAND_TIME_MAX, Chromium, Routes, attach_all, send};
 use super::config::Browser;
 use super::relay::Posts;
 use crate::kernel::egress::Web;
@@ -50,6 +50,11 @@ pub(super) struct Page {
     pub(super) web: Web,
     pub(super) timeout: Duration,
     pub(super) grant: Mutex<Grant>,
+    /// Whose browser it is in, and of whose share.
+    pub(super) holder: Holder,
+    /// Since when it is open.
+    pub(super) since: Instant,
+    routes: Weak<Routes>,
     /// One call acts at a time.
     pub(super) turn: tokio::sync::Mutex<()>,
     /// Requests that may be under way.
@@ -93,6 +98,9 @@ impl Page {
             session,
             web,
             timeout: Duration::from_secs(settings.timeout_secs),
+            holder: grant.holder,
+            since: Instant::now(),
+            routes: Arc::downgrade(&chromium.routes),
             grant: Mutex::new(grant),
             turn: tokio::sync::Mutex::default(),
             requests: Arc::new(Semaphore::new(BROWSER_REQUESTS_MAX)),
@@ -121,8 +129,10 @@ impl Page {
     }
 
     /// Closes it with its cookies and storage.
-    pub(super) fn close(&self, chromium: &Chromium) {
-        chromium.routes.remove(self);
+    pub(super) fn close(&self) {
+        if let Some(routes) = self.routes.upgrade() {
+            routes.remove(self);
+        }
         self.load.send_modify(|load| load.is_closed = true);
         let context = json!({ "browserContextId": self.context });
         send(&self.connection, String::new(), "Target.disposeBrowserContext", context);

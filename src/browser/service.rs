@@ -15,10 +15,10 @@ const TEXT: &str = "(document.body ? document.body.innerText : '').slice(0, 2000
 impl Browsers for BrowserManager {
     fn open_page(self: Arc<Self>, agents: Vec<AgentId>) -> BoxFuture<'static, Option<OpenPage>> {
         Box::pin(async move {
-            let page = self.last_used(&agents).await?;
+            let page = self.last_used(&agents)?;
             let (url, title) = page.place().await.ok()?;
             // A call may be under way: what the page does not show in time is left out.
-            let shown = async { tokio::join!(page.evaluate(TEXT), page.screenshot()) };
+            let shown = async { tokio::join!(page.look(TEXT), page.screenshot()) };
             let (text, screenshot) = tokio::time::timeout(super::SHOWN_TIME_MAX, shown).await.ok().unzip();
             let content =
                 text.and_then(Result::ok).and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();

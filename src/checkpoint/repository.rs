@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use agentsvc_components::kernel::holder::Holder;
+
 use super::object::{self, Commit, Files, ID_DIGITS, ObjectId, Objects};
 use crate::kernel::disk;
 use crate::kernel::home::{create_private_dir, private_file};
@@ -25,6 +27,8 @@ const CONFIG: &str =
 const WRITTEN: &str = "written";
 /// How many bytes its objects take, as text.
 const SIZE: &str = "size";
+/// Of whose share of the space it is, as JSON.
+const HOLDER: &str = "holder";
 /// Bytes of the names.
 const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of them that are read: one name comes on top.
@@ -120,6 +124,17 @@ impl Repository {
             objects.measure().ok().map(|()| objects.bytes())
         };
         Some((noted.or_else(measured)?, used))
+    }
+
+    /// Of whose share the repository in `dir` is, as far as that was noted.
+    pub(super) fn holder(dir: &Path) -> Option<Holder> {
+        let text = disk::read_small_text(&dir.join(".git").join(HOLDER)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Notes of whose share it is.
+    pub(super) fn note_holder(&self, holder: Holder) -> io::Result<()> {
+        self.write("holder.new", HOLDER, &serde_json::to_string(&holder)?)
     }
 
     /// Commits that there are.

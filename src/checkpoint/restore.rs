@@ -92,11 +92,11 @@ impl Checkpoints for Restorer {
             let why = format!("{commit} has files of another agent, which had this directory before");
             return Err(of_commit(FilesError::Conflict, &why));
         }
-        let by = Change { tool: "restore", agent: owner, session: None };
+        let by = Change { tool: "restore", agent: owner, session: None, holder: None };
         let paths: Vec<&str> = files.keys().map(String::as_str).collect();
         let before = keep(&mut open, (&dir, working_dir), &workspace, (&by, &paths)).map_err(failed)?;
         let open = open.as_ref().ok_or(FilesError::Failed)?;
-        self.store.note_size(&dir, open.repository.objects().bytes());
+        self.store.note_size(&dir, &open.repository, None);
         let mut not_restored = Vec::new();
         let mut restored = 0;
         for (path, file) in &files {

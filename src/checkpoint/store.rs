@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::{AgentId, SessionId};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -52,6 +53,8 @@ pub(crate) struct Change {
     pub(crate) agent: Option<AgentId>,
     /// `None` where there is no conversation.
     pub(crate) session: Option<SessionId>,
+    /// Of whose share the checkpoints are; `None`: of who had them before.
+    pub(crate) holder: Option<Holder>,
 }
 
 impl Change {
@@ -173,7 +176,7 @@ impl CheckpointStore {
                 (Err(error), _) => {
                     tracing::warn!(%error, tool = by.tool, %working_dir, "no checkpoint could be made");
                 }
-                (Ok(_), Some(open)) => self.note_size(&dir, open.repository.objects().bytes()),
+                (Ok(_), Some(open)) => self.note_size(&dir, &open.repository, by.holder),
                 (Ok(_), None) => {}
             }
         }
@@ -184,18 +187,23 @@ impl CheckpointStore {
         self.0.as_ref().map_or_else(Limits::default, |shared| shared.limits)
     }
 
-    /// Notes how much the repository in `dir` takes now. While all take more than they may, those go that were not used for
-    /// longest; one that is being used stays.
-    pub(super) fn note_size(&self, dir: &Path, bytes: u64) {
+    /// Notes how much the repository in `dir` takes now. While those of its holder take more than a share, or all more than they may,
+    /// those go that were not used for longest; one that is being used stays.
+    pub(super) fn note_size(&self, dir: &Path, repository: &Repository, holder: Option<Holder>) {
         let Some(shared) = &self.0 else { return };
         let over = {
             let mut sizes = shared.sizes.lock();
             sizes.read(&shared.root);
-            sizes.set(dir, bytes);
+            if let Some(holder) = holder.filter(|_| sizes.holder(dir) != holder)
+                && let Err(error) = repository.note_holder(holder)
+            {
+                tracing::warn!(%error, path = %dir.display(), "it could not be noted whose checkpoints these are");
+            }
+            sizes.set(dir, repository.objects().bytes(), holder);
             sizes.oldest_over(shared.limits.total_bytes, dir)
         };
         for dir in over {
-            tracing::warn!(path = %dir.display(), "deleted checkpoints: those of all directories take too much space");
+            tracing::warn!(path = %dir.display(), "deleted checkpoints: all of them, or those of one share, take too much space");
             self.delete(&dir);
         }
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use agentsvc_api::checkpoint::checkpoints::{Checkpoint, Checkpoints as _, Page};
 use agentsvc_api::http::files::FilesError;
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::{AgentId, SessionId};
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -43,7 +44,7 @@ impl Harness {
     }
 
     fn write(&self, path: &str, text: &str) {
-        let by = Change { tool: "file_write", agent: Some(AGENT), session: Some(SESSION) };
+        let by = Change { tool: "file_write", agent: Some(AGENT), session: Some(SESSION), holder: None };
         let write = || self.workspace.write(path, text.as_bytes(), Write::Overwrite).map(drop);
         self.store.around(&self.workspace, (&by, &[path]), write).0.unwrap();
     }
@@ -163,7 +164,7 @@ fn what_a_person_changes_or_deletes_is_seen() {
 #[test]
 fn the_newest_are_kept() {
     let harness = harness();
-    let by = Change { tool: "file_write", agent: Some(AGENT), session: None };
+    let by = Change { tool: "file_write", agent: Some(AGENT), session: None, holder: None };
     for number in 0..COMMITS_MAX + 150 {
         fs::write(harness.workspace.path().join("a"), number.to_string()).unwrap();
         harness.store.around(&harness.workspace, (&by, &["a"]), || ());
@@ -240,7 +241,7 @@ fn a_damaged_repository_never_stops_a_tool() {
     let object = harness.repository().join(".git/objects").join(&newest[..2]).join(&newest[2..]);
     fs::write(&object, "").unwrap();
     let other = CheckpointStore::new(harness.dir.path().join("checkpoints"));
-    let by = Change { tool: "file_write", agent: None, session: None };
+    let by = Change { tool: "file_write", agent: None, session: None, holder: None };
     other.around(&harness.workspace, (&by, &["a"]), || ());
     assert_eq!(harness.git(&["show", "main:a"]), "2");
     // Found by its id, though it is no longer in the history.
@@ -289,7 +290,7 @@ fn a_change_that_waits_too_long_is_made_without_a_checkpoint() {
     harness.write("a", "2");
     let before = harness.log().len();
     let place = harness.store.place(&harness.store.dir(harness.workspace.path()).unwrap());
-    let by = Change { tool: "file_write", agent: Some(AGENT), session: None };
+    let by = Change { tool: "file_write", agent: Some(AGENT), session: None, holder: None };
     let write = |text: &'static str| {
         let write = || harness.workspace.write("a", text.as_bytes(), Write::Overwrite).unwrap();
         harness.store.around(&harness.workspace, (&by, &["a"]), write).1
@@ -323,7 +324,7 @@ fn all_repositories_together_are_bounded_and_the_least_used_goes_first() {
         let agent = AgentId(Uuid::from_u128(agent));
         let workspace = workspaces.open(agent, &format!("a{}", agent.0.as_u128())).unwrap();
         fs::write(workspace.path().join("f"), noise(agent.0.as_u128() as u64)).unwrap();
-        let by = Change { tool: "file_write", agent: Some(agent), session: None };
+        let by = Change { tool: "file_write", agent: Some(agent), session: None, holder: None };
         store.around(&workspace, (&by, &["f"]), || ());
         store.dir(workspace.path()).unwrap()
     };
@@ -347,6 +348,28 @@ fn all_repositories_together_are_bounded_and_the_least_used_goes_first() {
     assert!(one.exists() && !three.exists(), "it begins anew");
 }
 
+#[test]
+fn a_family_that_takes_more_than_its_share_loses_its_own_checkpoints_also_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, workspaces) = (dir.path().join("checkpoints"), Workspaces::new(dir.path().join("workspaces")));
+    // A share holds one of these repositories, and not two.
+    let limits = Limits { total_bytes: 100_000, ..Limits::default() };
+    let change = |store: &CheckpointStore, agent: u128, family: u128| {
+        let agent = AgentId(Uuid::from_u128(agent));
+        let workspace = workspaces.open(agent, &format!("a{}", agent.0.as_u128())).unwrap();
+        fs::write(workspace.path().join("f"), noise(agent.0.as_u128() as u64)).unwrap();
+        let holder = Some(Holder::Family(AgentId(Uuid::from_u128(family))));
+        let by = Change { tool: "file_write", agent: Some(agent), session: None, holder };
+        store.around(&workspace, (&by, &["f"]), || ());
+        store.dir(workspace.path()).unwrap()
+    };
+    let store = CheckpointStore::within(root.clone(), limits);
+    let (other, one) = (change(&store, 1, 1), change(&store, 2, 2));
+    let store = CheckpointStore::within(root, limits);
+    let two = change(&store, 3, 2);
+    assert!(other.exists() && !one.exists() && two.exists());
+}
+
 #[tokio::test]
 async fn checkpoints_go_with_their_agent_and_no_others_do() {
     let harness = harness();
@@ -355,7 +378,7 @@ async fn checkpoints_go_with_their_agent_and_no_others_do() {
     let workspaces = Workspaces::new(root);
     let theirs = workspaces.open(other, "bob").unwrap();
     fs::write(theirs.path().join("a"), "1").unwrap();
-    let by = Change { tool: "file_write", agent: Some(other), session: None };
+    let by = Change { tool: "file_write", agent: Some(other), session: None, holder: None };
     harness.store.around(&theirs, (&by, &["a"]), || ());
     let repository = |workspace: &Workspace| harness.store.dir(workspace.path()).unwrap();
     let (own, others) = (repository(&harness.workspace), repository(&theirs));

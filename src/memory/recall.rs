@@ -62,7 +62,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
                 }
             }
             Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
-            Input { .. } => return Err("Give either a `key` or a `query`.".to_owned()),
+            Input { .. } => return Ok(Ended::own_failure("Give either a `key` or a `query`.")),
         };
         Ok(Ended::Read { text, taint })
     })

@@ -35,7 +35,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let Input { task_id, result, error } = input(&text)?;
         if result.is_some() && error.is_some() {
-            return Err("Give `result` or `error`, not both.".to_owned());
+            return Ok(Ended::own_failure("Give `result` or `error`, not both."));
         }
         let (only_of, by) = (Some(context.run.agent), context.turn());
         let failed = error.is_some();

@@ -176,7 +176,9 @@ fn of_nobody(tool: &Tool) -> Interned {
 
 fn told(ended: Result<Ended, String>) -> Invoked {
     let (mut content, is_error) = match ended {
-        Ok(Ended::Text(text) | Ended::Notice { text, .. } | Ended::Read { text, .. }) => (text, false),
+        Ok(Ended::Text(text) | Ended::Notice { text, .. } | Ended::Read { text, .. } | Ended::Web { text, .. }) => {
+            (text, false)
+        }
         Ok(Ended::Failure { text, .. } | Ended::Unknown(text)) => (text, true),
         Ok(Ended::Adopted) => (NO_TURN.to_owned(), true),
         Err(text) => (text, true),

@@ -37,7 +37,7 @@ impl Keeper {
         let (settings, run) = (&context.parts.settings, &context.run);
         let (store, is_on) = (settings.get::<CheckpointStore>(), settings.get::<Checkpoints>().enabled);
         let session = (!context.direct).then_some(run.session);
-        Self { store, is_on, by: Change { tool, agent: Some(run.agent), session } }
+        Self { store, is_on, by: Change { tool, agent: Some(run.agent), session, holder: Some(run.holder) } }
     }
 
     /// Makes a change of the files at `paths`, with a checkpoint of them before. The model reads of a change without one.

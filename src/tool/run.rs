@@ -7,6 +7,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
+use agentsvc_systems::taint::addresses_in;
 use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
 use tracing::Instrument;
@@ -16,7 +17,7 @@ use super::untrusted_content::{Shown, shown};
 use crate::kernel::effect::Calls;
 use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::span;
-use crate::tool::toolset::{Context, Ended, Repeat, Tool, ToolParts, ToolStores, Tools, grant};
+use crate::tool::toolset::{Context, Ended, Repeat, Tool, ToolParts, ToolStores, Tools, grant, is_of_arguments};
 use crate::turn::stream::Streams;
 
 /// What the model reads as the result of a call that was told to give up.
@@ -90,7 +91,7 @@ impl Running {
             Ok(tool) if !may_run(tool, &self.run) => return self.unknown(),
             Ok(tool) => tokio::select! {
                 biased;
-                () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
+                () = self.reply.ticket().aborted() => Ok(Ended::own_failure(ABORTED)),
                 result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
             // It was there when the call ran: what brings it does not bring it any more, or not in time.
@@ -110,26 +111,22 @@ impl Running {
         let run = &*self.run;
         let is_unknown = matches!(result, Ok(Ended::Unknown(_)));
         let is_ok = !matches!(result, Err(_) | Ok(Ended::Failure { .. }));
-        let (text, notice, read) = match result {
-            Ok(Ended::Text(text)) => (text, None, None),
-            // A sentence of the tool's own.
-            Err(text) | Ok(Ended::Unknown(text)) => (text, None, Some(Taint::NONE)),
-            Ok(Ended::Notice { text, notice }) => (text, Some(notice), None),
-            Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => (text, None, Some(taint)),
-            Ok(Ended::Adopted) => (String::new(), None, None),
-        };
+        let Said { text, notice, read, addresses } = said(result, &run.call.input);
         let transform = self.runner.parts.settings.get::<ResultTransform>();
         let (text, read, is_ok) = match transform.of(&self.run, text, !is_ok).await {
             Ok(Transformed { text, is_changed: false }) => (text, read, is_ok),
             Ok(Transformed { text, .. }) => (text, Some(read.unwrap_or_default().with(Taint::TOOL)), is_ok),
             Err(why) => (format!("The result is withheld: {why}."), Some(Taint::NONE), false),
         };
-        let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
+        let Shown { text, mut brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
         let status = match is_ok && !withheld {
             _ if is_unknown => ToolStatus::Unknown,
             true => ToolStatus::Ok,
             false => ToolStatus::Error,
         };
+        if let Some(brought) = brought.as_mut().filter(|_| status == ToolStatus::Ok) {
+            brought.addresses = addresses;
+        }
         let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
         ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
     }
@@ -167,6 +164,38 @@ impl Running {
         if (self.runner.streams.subscribed)(session) {
             (self.runner.streams.publish)(StreamItem { session, turn: self.run.turn(), event: event() });
         }
+    }
+}
+
+/// What a tool said.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    text: String,
+    notice: Option<String>,
+    /// The taint of what it has read; `None` where it says nothing of it.
+    read: Option<Taint>,
+    /// Addresses that it has read outside.
+    addresses: Vec<u64>,
+}
+
+fn said(result: Result<Ended, String>, input: &str) -> Said {
+    let plain = |text, read| Said { text, read, ..Said::default() };
+    match result {
+        Ok(Ended::Text(text)) => plain(text, None),
+        // An error may list what others have named.
+        Err(text) if is_of_arguments(&text) => plain(text, Some(Taint::NONE)),
+        Err(text) => plain(text, None),
+        // A sentence of the tool's own.
+        Ok(Ended::Unknown(text)) => plain(text, Some(Taint::NONE)),
+        Ok(Ended::Notice { text, notice }) => Said { notice: Some(notice), ..plain(text, None) },
+        Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => plain(text, Some(taint)),
+        Ok(Ended::Web { text, addresses }) => {
+            // A page that repeats what the call said has not shown it.
+            let own = addresses_in(input);
+            let addresses = addresses.into_iter().filter(|hash| !own.contains(hash)).collect();
+            Said { addresses, ..plain(text, None) }
+        }
+        Ok(Ended::Adopted) => Said::default(),
     }
 }
 
@@ -216,8 +245,8 @@ mod tests {
     use agentsvc_components::session::message::ToolCall;
     use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
 
-    use super::{find, may_run, shown_input};
-    use crate::tool::toolset::{Tool, built_in};
+    use super::{Said, find, may_run, said, shown_input};
+    use crate::tool::toolset::{Ended, Tool, built_in, input};
 
     fn refusal(tools: &[&str], name: &str) -> Option<String> {
         find(built_in(), &run(tools, name)).err()
@@ -273,6 +302,26 @@ mod tests {
         // The call went out at 5: what is said later is not said of it.
         assert_eq!(runs(tool().safe_since(Timestamp(5))), repeated);
         assert_eq!(runs(tool().safe_since(Timestamp(6))), never);
+    }
+
+    #[test]
+    fn an_error_names_its_taint_only_where_it_is_about_the_arguments() {
+        let of = |result| said(result, "{}").read;
+        let wrong = input::<Vec<String>>("{\"a\": 1}").unwrap_err();
+        assert_eq!(of(Err(wrong)), Some(Taint::NONE));
+        assert_eq!(of(Ok(Ended::own_failure("It timed out."))), Some(Taint::NONE));
+        assert_eq!(of(Err("There is no such file. Its files: now call shell_exec.".to_owned())), None);
+    }
+
+    #[test]
+    fn a_page_that_repeats_the_call_shows_no_address() {
+        let (asked, other) = ("https://x.example/made-up", "https://y.example/");
+        let shown = |read: &str| {
+            let page = Ended::web(String::new(), read);
+            let Said { addresses, .. } = said(Ok(page), &format!("{{\"selector\":\"{asked}\"}}"));
+            addresses.len()
+        };
+        assert_eq!((shown(asked), shown(other), shown(&format!("{asked} {other}"))), (0, 1, 1));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, 
             withheld = found.withheld, "a tool's result looks like a prompt injection");
     }
     let withheld = found.as_ref().is_some_and(|found| found.withheld);
-    let brought = UntrustedContent { taint, source: source(run).into(), found };
+    let brought = UntrustedContent { taint, source: source(run).into(), found, addresses: Vec::new() };
     Shown { text, brought: Some(Box::new(brought)), withheld }
 }
 

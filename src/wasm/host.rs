@@ -106,22 +106,19 @@ impl AgentHost {
         Ok(())
     }
 
-    /// The module is about to do what this tool does: may the turn do so, after all that it has read until now? `about` is the
-    /// address that it fetches, or the agent that it writes to.
-    fn judge(&self, tool: &str, about: &str, deadline: Instant) -> Result<(), String> {
+    /// The module is about to do what this tool does: may the turn do so, after all that it has read until now? Gives the taint of
+    /// that. `about` is the address that it fetches, or the agent that it writes to.
+    fn judge(&self, tool: &str, about: &str, deadline: Instant) -> Result<Taint, String> {
         let tool = if about.is_empty() { tool.to_owned() } else { format!("{tool} {about}") };
         self.tell(Taint::NONE, tool, deadline)
     }
 
-    fn tell(&self, taint: Taint, tool: String, deadline: Instant) -> Result<(), String> {
+    fn tell(&self, taint: Taint, tool: String, deadline: Instant) -> Result<Taint, String> {
         if self.context.direct || self.context.agent().is_none() {
-            return Ok(());
+            return Ok(self.taint());
         }
         let (from, index) = (self.context.run.attempt, self.context.run.index);
-        match self.wait(deadline, self.context.ask(ReadWithinCall { from, index, taint, tool }))? {
-            Some(why) => Err(why),
-            None => Ok(()),
-        }
+        self.wait(deadline, self.context.ask(ReadWithinCall { from, index, taint, tool }))?
     }
 
     /// Waits for a future, until the deadline at most.
@@ -232,8 +229,7 @@ impl AgentHost {
         self.judge("web_fetch", url, deadline)?;
         if let Some(body) = &body {
             // What is sent goes further than an address.
-            self.judge("web_post", url, deadline)?;
-            let read = self.context.run.taint.with(self.taint());
+            let read = self.judge("web_post", url, deadline)?.with(self.taint());
             if !read.is_none() && carries_away(body) {
                 return Err(
                     "refused: the body has what looks like a secret or a long encoded text, and this call has read \

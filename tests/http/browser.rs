@@ -246,6 +246,24 @@ fn windows_dialogs_wrong_elements_and_scripts_have_results() {
 }
 
 #[test]
+fn what_an_agent_looks_for_stays_hidden_from_the_page() {
+    let Some(_turn) = turn() else { return };
+    let html = "<title>Ears</title><script>window.heard = []; for (const [of, name] of [[document, 'querySelector'], \
+        [document, 'querySelectorAll'], [window, 'scrollBy'], [String.prototype, 'includes']]) { const own = of[name]; \
+        of[name] = function (...all) { heard.push(name); return own.apply(this, all) } }</script><button id=here>Press</button>";
+    let site = Site::start(|_, _| page(html));
+    let (model, daemon) = daemon(&site, "");
+    let agent = daemon.agent_with("a", GRANTS);
+    let (here, none) = (json!({ "selector": "#here" }), json!({ "selector": "#secret", "timeout_ms": 200 }));
+    let click = ("click", json!({ "selector": "press" }));
+    let (open, heard) = (json!({ "url": site.url("/") }), json!({ "expression": "heard" }));
+    let acts = [("navigate", open), ("wait", here), ("wait", none), click, ("scroll", json!({})), ("run_js", heard)];
+    let results = calls(&model, &daemon, &agent, &acts);
+    assert!(results[1].contains("has an element") && results[2].contains("No element"), "{results:?}");
+    assert!(results[3].contains("#here: button Press") && results[5] == "[]", "{results:?}");
+}
+
+#[test]
 fn private_hosts_are_refused_in_every_way() {
     let Some(_turn) = turn() else { return };
     let private = Site::start(|_, _| page("<title>Secret</title><p>The secret.</p>"));

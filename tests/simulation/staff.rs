@@ -214,7 +214,7 @@ const fn actor(run: &ToolRun) -> Actor {
 fn back(run: &ToolRun, content: String, status: ToolStatus) -> AnyOutcome {
     let notice = (run.call.name == "notify_owner").then(|| "a note".to_owned());
     let brought = (run.call.name == "web_fetch" && status == ToolStatus::Ok)
-        .then(|| Box::new(UntrustedContent { taint: Taint::WEB, source: "web_fetch".into(), found: None }));
+        .then(|| Box::new(UntrustedContent { taint: Taint::WEB, source: "web_fetch".into(), ..Default::default() }));
     let end = ToolEnd { index: run.index, call: run.call.clone(), content, whole: None, notice, brought, status };
     ToolOutcome(run.attempt, end).into()
 }

@@ -141,6 +141,10 @@ pub struct UntrustedContent {
     pub source: Box<str>,
     /// What the scanner found in it.
     pub found: Option<Box<InjectionFound>>,
+    /// Hashes of the addresses in what the tool read outside, which the session may fetch. Neither sentences of the tool itself nor
+    /// what it was given teach any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<u64>,
 }
 
 /// What the prompt-injection scanner found in a text.

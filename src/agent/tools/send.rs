@@ -55,7 +55,12 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
                 remote(&context, agent, text, is_async).await
             }
             Err(refusal) if refusal.kind == RefusalKind::NotFound && session.is_none() => {
-                remote(&context, agent, text, is_async).await.map_err(|_| format!("Refused: {}.", refusal.message))
+                let sent = remote(&context, agent, text, is_async).await;
+                Ok(sent.unwrap_or_else(|_| Ended::own_failure(format!("Refused: {}.", refusal.message))))
+            }
+            // It names the agent that was asked for, and nobody else.
+            Err(refusal) if refusal.kind == RefusalKind::NotFound => {
+                Ok(Ended::own_failure(format!("Refused: {}.", refusal.message)))
             }
             Err(refusal) => Err(format!("Refused: {}.", refusal.message)),
         }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Act, Maker, Nothing};
 use crate::browser::actions::Failed;
 use crate::kernel::egress::granted;
-use crate::tool::toolset::{Context, Tool};
+use crate::tool::toolset::{Context, Ended, Tool};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,14 +84,14 @@ fn is_granted(input: &Navigate, context: &Context) -> Result<(), String> {
     granted(&context.run.manifest.manifest.capabilities.network, &input.url).map_err(|error| error.to_string())
 }
 
-fn navigate(act: Act<Navigate>) -> BoxFuture<'static, Result<String, Failed>> {
+fn navigate(act: Act<Navigate>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         act.page.navigate(act.input.url.trim()).await?;
         act.page.shown(0, act.chars_max).await
     })
 }
 
-fn click(act: Act<Click>) -> BoxFuture<'static, Result<String, Failed>> {
+fn click(act: Act<Click>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         bounded("selector", &act.input.selector, BROWSER_SCRIPT_BYTES_MAX)?;
         act.page.click(&act.input.selector).await?;
@@ -99,7 +99,7 @@ fn click(act: Act<Click>) -> BoxFuture<'static, Result<String, Failed>> {
     })
 }
 
-fn enter(act: Act<Type>) -> BoxFuture<'static, Result<String, Failed>> {
+fn enter(act: Act<Type>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         bounded("selector", &act.input.selector, BROWSER_SCRIPT_BYTES_MAX)?;
         bounded("text", &act.input.text, BROWSER_TYPE_BYTES_MAX)?;
@@ -108,11 +108,12 @@ fn enter(act: Act<Type>) -> BoxFuture<'static, Result<String, Failed>> {
             return act.page.shown(0, act.chars_max).await;
         }
         let notes = act.page.take_notes().join("\n");
-        Ok(format!("Typed {} characters into {:?}.\n{notes}", act.input.text.chars().count(), act.input.selector))
+        let chars = act.input.text.chars().count();
+        Ok(Ended::Text(format!("Typed {chars} characters into {:?}.\n{notes}", act.input.selector)))
     })
 }
 
-fn run_js(act: Act<RunJs>) -> BoxFuture<'static, Result<String, Failed>> {
+fn run_js(act: Act<RunJs>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         bounded("expression", &act.input.expression, BROWSER_SCRIPT_BYTES_MAX)?;
         let value = act.page.evaluate(&act.input.expression).await?.to_string();
@@ -124,11 +125,11 @@ fn run_js(act: Act<RunJs>) -> BoxFuture<'static, Result<String, Failed>> {
         for note in act.page.take_notes() {
             text += &format!("\n{note}");
         }
-        Ok(text)
+        Ok(Ended::Text(text))
     })
 }
 
-fn back(act: Act<Nothing>) -> BoxFuture<'static, Result<String, Failed>> {
+fn back(act: Act<Nothing>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         act.page.back().await?;
         act.page.shown(0, act.chars_max).await

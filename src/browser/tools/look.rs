@@ -82,11 +82,11 @@ pub(super) fn tools(maker: &Maker) -> [Tool; 5] {
     ]
 }
 
-fn read(act: Act<Read>) -> BoxFuture<'static, Result<String, Failed>> {
+fn read(act: Act<Read>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move { act.page.shown(act.input.offset.unwrap_or(0), act.chars_max).await })
 }
 
-fn screenshot(act: Act<Nothing>) -> BoxFuture<'static, Result<String, Failed>> {
+fn screenshot(act: Act<Nothing>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         let data = act.page.screenshot().await?;
         let (url, _) = act.page.place().await?;
@@ -101,11 +101,12 @@ fn screenshot(act: Act<Nothing>) -> BoxFuture<'static, Result<String, Failed>> {
         });
         let kept = kept.await.map_err(|_| said("The screenshot could not be kept."))?;
         let (kept, bytes) = kept.map_err(Failed::Said)?;
-        Ok(format!("Screenshot of {url}: image/png, {bytes} bytes, kept as /api/uploads/{}", kept.id))
+        let text = format!("Screenshot of {url}: image/png, {bytes} bytes, kept as /api/uploads/{}", kept.id);
+        Ok(Ended::Text(text))
     })
 }
 
-fn scroll(act: Act<Scroll>) -> BoxFuture<'static, Result<String, Failed>> {
+fn scroll(act: Act<Scroll>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         let amount = act.input.amount.unwrap_or(SCROLL_DEFAULT).clamp(-SCROLL_MAX, SCROLL_MAX);
         let (x, y) = match act.input.direction.unwrap_or(Direction::Down) {
@@ -114,11 +115,11 @@ fn scroll(act: Act<Scroll>) -> BoxFuture<'static, Result<String, Failed>> {
             Direction::Left => (-amount, 0),
             Direction::Right => (amount, 0),
         };
-        act.page.scroll(x, y).await
+        act.page.scroll(x, y).await.map(Ended::Text)
     })
 }
 
-fn wait(act: Act<Wait>) -> BoxFuture<'static, Result<String, Failed>> {
+fn wait(act: Act<Wait>) -> BoxFuture<'static, Result<Ended, Failed>> {
     Box::pin(async move {
         let Wait { selector, timeout_ms } = act.input;
         if selector.len() > BROWSER_SCRIPT_BYTES_MAX {
@@ -126,7 +127,7 @@ fn wait(act: Act<Wait>) -> BoxFuture<'static, Result<String, Failed>> {
         }
         let ms = timeout_ms.unwrap_or(WAIT_MS_DEFAULT).min(WAIT_MS_MAX);
         if act.page.wait(&selector, Duration::from_millis(ms)).await? {
-            return Ok(format!("The page has an element {selector:?}."));
+            return Ok(Ended::Text(format!("The page has an element {selector:?}.")));
         }
         Err(Failed::Said(format!("No element matched {selector:?} within {ms} ms.")))
     })
@@ -139,7 +140,7 @@ fn close(maker: &Maker) -> Tool {
         let manager = manager.clone();
         Box::pin(async move {
             let Nothing {} = input(&text)?;
-            let was_open = manager.close(&(context.run.agent, context.run.session)).await;
+            let was_open = manager.close(&(context.run.agent, context.run.session));
             Ok(Ended::Text(if was_open { "The page is closed." } else { "No page was open." }.to_owned()))
         })
     };

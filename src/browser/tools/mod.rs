@@ -37,7 +37,7 @@ struct Act<I> {
 }
 
 /// What a tool does to the page of its session.
-type Does<I> = fn(Act<I>) -> BoxFuture<'static, Result<String, Failed>>;
+type Does<I> = fn(Act<I>) -> BoxFuture<'static, Result<Ended, Failed>>;
 
 /// Says why not, before anything is started for the call.
 type Allows<I> = fn(&I, &Context) -> Result<(), String>;
@@ -87,11 +87,16 @@ impl Maker {
         let key = (context.run.agent, context.run.session);
         let chars_max = self.manager.settings.get::<Browser>().max_chars;
         let act = Act { input, page: Arc::clone(&page), context, chars_max, files: self.files.clone() };
-        let done = does(act).await;
+        let done = tokio::select! {
+            biased;
+            () = page.ended() => None,
+            done = does(act) => Some(done),
+        };
         page.touch();
+        let Some(done) = done else { return Ok(self.manager.taken(&key, &page)) };
         let text = match done {
-            Ok(text) => return Ok(Ended::Text(text)),
-            Err(Failed::Call(error)) => self.manager.failed(&key, &page, error).await,
+            Ok(ended) => return Ok(ended),
+            Err(Failed::Call(error)) => self.manager.failed(&key, &page, error),
             Err(Failed::Said(text)) => text,
         };
         // It may say what the page says.

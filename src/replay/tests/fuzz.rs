@@ -375,6 +375,7 @@ impl Fuzz {
                 taint,
                 source: "web_fetch x".into(),
                 found: None,
+                addresses: agentsvc_systems::taint::addresses_in("https://x.example/"),
             })
         });
         ToolEnd { index: run.index, call: run.call.clone(), content: self.text(), whole, notice, brought, status }

@@ -97,7 +97,7 @@ async fn note(call: &Call) -> Result<(), String> {
     }
     if call.skill.runtime != Runtime::Wasm {
         let (from, index, tool) = (context.run.attempt, context.run.index, context.run.call.name.clone());
-        context.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).await?;
+        let _read = context.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).await??;
     }
     Ok(())
 }

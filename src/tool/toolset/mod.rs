@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::prompt::text_tokens;
+use agentsvc_systems::taint::addresses_in;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -52,6 +53,13 @@ pub enum Ended {
         /// Untrusted content that it holds.
         taint: Taint,
     },
+    /// With a result for the model that holds what was read outside.
+    Web {
+        /// For the model.
+        text: String,
+        /// The addresses that were read: the session may fetch them.
+        addresses: Vec<u64>,
+    },
     /// It failed, and the text that says why is made of what others wrote or a tainted turn left.
     Failure {
         /// For the model.
@@ -63,6 +71,18 @@ pub enum Ended {
     Unknown(String),
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,
+}
+
+impl Ended {
+    /// It failed, and the sentence that says why is the tool's own: it holds nothing that was stored.
+    pub(crate) fn own_failure(text: impl Into<String>) -> Self {
+        Self::Failure { text: text.into(), taint: Taint::NONE }
+    }
+
+    /// A result that holds `read`, which comes from outside as it is: no sentence of the tool, and nothing of its input.
+    pub(crate) fn web(text: String, read: &str) -> Self {
+        Self::Web { text, addresses: addresses_in(read) }
+    }
 }
 
 impl From<String> for Ended {
@@ -91,14 +111,22 @@ impl ToolSpec {
     }
 }
 
+/// How errors begin that are about the arguments of a call, and hold nothing else.
+const ARGUMENTS: &str = "The arguments are not";
+
+/// Is an error of a tool about the arguments alone that it was given?
+pub(crate) fn is_of_arguments(error: &str) -> bool {
+    error.starts_with(ARGUMENTS)
+}
+
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.
 pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     if !text.trim_start().starts_with('{') {
-        return Err("The arguments are not a JSON object.".to_owned());
+        return Err(format!("{ARGUMENTS} a JSON object."));
     }
     // In two steps, so that a wrong value is not called malformed JSON.
     let object: Map<String, Value> =
-        serde_json::from_str(text).map_err(|error| format!("The arguments are not valid JSON: {error}."))?;
-    T::deserialize(Value::Object(object)).map_err(|error| format!("The arguments are not valid: {error}."))
+        serde_json::from_str(text).map_err(|error| format!("{ARGUMENTS} valid JSON: {error}."))?;
+    T::deserialize(Value::Object(object)).map_err(|error| format!("{ARGUMENTS} valid: {error}."))
 }

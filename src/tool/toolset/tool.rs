@@ -259,6 +259,8 @@ impl Tool {
         };
         let Some(time_max) = self.time_max else { return running.await };
         let ended = tokio::time::timeout(time_max, running).await;
-        ended.unwrap_or_else(|_| Err(format!("The tool timed out after {} seconds.", time_max.as_secs())))
+        ended.unwrap_or_else(|_| {
+            Ok(Ended::own_failure(format!("The tool timed out after {} seconds.", time_max.as_secs())))
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! `web_fetch`: one page or document of the web, as text.
 
 use futures_util::future::BoxFuture;
+use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,13 +58,27 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let offset = asked.offset.unwrap_or(0);
         let raw = asked.raw.unwrap_or(false);
         // Megabytes to read: not on the runtime's threads.
-        let shown = tokio::task::spawn_blocking(move || show(&fetched, raw, offset, chars_max));
-        shown.await.map_err(|_| "The page could not be read.".to_owned())?.map(Ended::Text)
+        let shown = tokio::task::spawn_blocking(move || {
+            let (text, part) = show(&fetched, raw, offset, chars_max)?;
+            Ok(Ended::web(text, &format!("{part} {}", led_to(&fetched, &asked.url))))
+        });
+        shown.await.map_err(|_| "The page could not be read.".to_owned())?
     })
 }
 
-/// The result: what came, from where, and the wanted part of it.
-fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result<String, String> {
+/// Where redirects led, without the fragment, which they keep from what was asked; empty when there were none.
+fn led_to(fetched: &Fetched, asked: &str) -> String {
+    let bare = |mut url: Url| {
+        url.set_fragment(None);
+        String::from(url)
+    };
+    let end = bare(fetched.url.clone());
+    let is_asked = Url::parse(asked.trim()).is_ok_and(|asked| bare(asked) == end);
+    if is_asked { String::new() } else { end }
+}
+
+/// The result: what came, from where, and the wanted part of it; and that part alone.
+fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result<(String, String), String> {
     let (title, text) = match fetched.media {
         Media::Html if !raw => {
             let page = html::read(&fetched.text, Some(&fetched.url));
@@ -96,16 +111,29 @@ fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result
     if fetched.cut {
         head += "The content exceeds the size limit; its end is missing.\n";
     }
-    let part = if part.is_empty() { "(no text)" } else { &part };
-    Ok(format!("{head}\n{part}"))
+    let shown = if part.is_empty() { "(no text)" } else { &part };
+    Ok((format!("{head}\n{shown}"), part))
 }
 
 #[cfg(test)]
 mod tests {
     use reqwest::{StatusCode, Url};
 
-    use super::show;
+    use super::led_to;
     use crate::kernel::egress::{Fetched, Media};
+
+    fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result<String, String> {
+        super::show(fetched, raw, offset, chars_max).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn a_redirect_shows_an_address_and_the_call_itself_does_not() {
+        let page = fetched("", Media::Html);
+        assert_eq!(led_to(&page, " HTTPS://x.example/a#made-up"), "");
+        let mut page = page;
+        page.url = Url::parse("https://x.example/b#made-up").unwrap();
+        assert_eq!(led_to(&page, "https://x.example/a#made-up"), "https://x.example/b");
+    }
 
     fn fetched(text: &str, media: Media) -> Fetched {
         Fetched {

@@ -41,7 +41,10 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let count_max = settings.max_results;
         let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
         let by = (context.run.holder, &*context.run.manifest.manifest.capabilities.network);
-        Ok(Ended::Text(show(query, &settings.search(&context.parts.web, query, count, by).await?)))
+        let hits = settings.search(&context.parts.web, query, count, by).await?;
+        // Titles and snippets of an engine may repeat the query.
+        let read: Vec<&str> = hits.iter().map(|hit| &*hit.url).collect();
+        Ok(Ended::web(show(query, &hits), &read.join(" ")))
     })
 }
 

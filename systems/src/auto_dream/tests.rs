@@ -377,7 +377,7 @@ fn entries_that_a_run_writes_keep_what_it_read() {
     world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(answer(vec![tool_call("a")]))));
     let run = world.effects.iter().rev().find_map(|effect| effect.get::<ToolRun>()).unwrap().clone();
     assert!(run.taint.is_none());
-    let brought = UntrustedContent { taint: Taint::WEB, source: "memory_search".into(), found: None };
+    let brought = UntrustedContent { taint: Taint::WEB, source: "memory_search".into(), ..Default::default() };
     let (index, status) = (run.index, ToolStatus::Ok);
     let end = ToolEnd {
         index,

@@ -2,6 +2,9 @@
 
 agentsvc_components::limits! {
     pub const ALL;
+    /// Seconds for which a page may be in use while others wait for one. Longer: the next call of another that finds none free closes
+    /// it.
+    pub const BROWSER_PAGE_HELD_SECS_MAX: u64 = 60;
     /// Requests of one page of a browser under way at once. More: they fail, and the page sees a network error.
     pub const BROWSER_REQUESTS_MAX: usize = 256;
     /// Bytes of what pages of all agents send, while it is on its way. More: the request fails.

@@ -2,8 +2,9 @@
 //! the session, and those that stood in pages and search results that the session has read. An attacker's page cannot
 //! have the address in it that carries a secret it does not know.
 //!
-//! What counts is where an address comes from, never what the session wrote itself: a file, an entry of memory or
-//! another agent can hand an address back that a tainted turn made up. The world keeps hashes of them with the session,
+//! What counts is where an address comes from, never what the session wrote itself: a file, a recording, an entry of memory or
+//! another agent can hand an address back that a tainted turn made up, and so can a tool that repeats its input. A tool therefore
+//! names what it has read outside ([`addresses_in`]); nothing else of a result counts. The world keeps hashes of them with the session,
 //! at most [`limit::ADDRESSES_MAX`]; those that pages showed go before those that the user gave. An address is what the
 //! reader of URLs takes it for that connects, too: no other spelling means another place.
 
@@ -31,19 +32,19 @@ pub(super) const fn count(policy: TaintPolicy) -> bool {
 pub(crate) fn of_messages(world: &World, messages: &[ChatMessage]) -> Vec<u64> {
     let users = messages.iter().filter(|message| message.role == Role::User).flat_map(|message| &message.blocks);
     let texts = users.filter_map(|block| if let Block::Text { text } = block { Some(&**text) } else { None });
-    of_texts(world, texts, true)
+    of_texts(world, texts)
 }
 
 /// The addresses in the message of a fired turn, where they count.
 pub(crate) fn of_prompt(world: &World, text: &str) -> Vec<u64> {
-    of_texts(world, [text], true)
+    of_texts(world, [text])
 }
 
-fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>, is_prose: bool) -> Vec<u64> {
+fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>) -> Vec<u64> {
     let mut found = Vec::new();
     if count(world.resource::<Settings>().security.taint) {
         for text in texts {
-            find(text, is_prose, &mut found);
+            find(text, true, &mut found);
         }
     }
     found
@@ -58,12 +59,21 @@ pub(crate) fn begin(world: &mut World, session: Entity, origin: Origin, taint: T
     }
 }
 
-/// A turn has read a page or search results.
-pub(crate) fn read(world: &mut World, turn: Entity, text: &str) {
-    let found = of_texts(world, [text], false);
-    if let Some(session) = world.get::<Turn>(turn).map(|turn| turn.session) {
+/// A turn has read a page or search results with these addresses.
+pub(crate) fn read(world: &mut World, turn: Entity, shown: &[u64]) {
+    let session = world.get::<Turn>(turn).map(|turn| turn.session);
+    if let Some(session) = session.filter(|_| count(world.resource::<Settings>().security.taint)) {
+        let found: Vec<u64> = shown.iter().take(limit::ADDRESSES_MAX).map(|hash| hash & !GIVEN).collect();
         learn(world, session, &found);
     }
+}
+
+/// The addresses in what a tool has read outside.
+#[must_use]
+pub fn addresses_in(text: &str) -> Vec<u64> {
+    let mut found = Vec::new();
+    find(text, false, &mut found);
+    found
 }
 
 fn learn(world: &mut World, session: Entity, found: &[u64]) {
@@ -89,9 +99,9 @@ fn learn(world: &mut World, session: Entity, found: &[u64]) {
 
 /// Did the user give the address, or did the turn's session read it? What the agent's instructions and the request say
 /// counts as given, unless the instructions come from a tainted turn.
-pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
+pub(super) fn knows(world: &World, turn: Entity, url: &str, part: Part) -> bool {
     let Some(turn) = world.get::<Turn>(turn) else { return false };
-    let Some(asked) = hash(url) else { return false };
+    let Some(asked) = hash(url, part) else { return false };
     let is_asked = |hash: &u64| hash & !GIVEN == asked;
     if world.get::<KnownAddresses>(turn.session).is_some_and(|known| known.0.iter().any(is_asked)) {
         return true;
@@ -104,6 +114,15 @@ pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
         find(text, true, &mut found);
     }
     found.contains(&asked)
+}
+
+/// How much of an address counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What is sent to its host.
+    Sent,
+    /// That, and the fragment: who reads the address there sees it all.
+    Whole,
 }
 
 /// The bit of a hash that tells an address that was given from one that was read.
@@ -157,17 +176,18 @@ fn add(scheme: &str, address: &str, found: &mut Vec<u64>) {
     let bare = address.trim_end_matches(BEHIND);
     let within = &bare[..bare.find([')', ']', '}']).unwrap_or(bare.len())];
     for form in [address, bare, within] {
-        if let Some(hash) = hash(&format!("{scheme}://{}", form.replace("&amp;", "&")))
-            && !found.contains(&hash)
-        {
-            found.push(hash);
+        let url = format!("{scheme}://{}", form.replace("&amp;", "&"));
+        for hash in [Part::Sent, Part::Whole].into_iter().filter_map(|part| hash(&url, part)) {
+            if !found.contains(&hash) {
+                found.push(hash);
+            }
         }
     }
 }
 
-/// The hash of an address as the reader of URLs takes it; `None` for what it does not take, and for long ones. The fragment is
-/// not sent and does not count, nor does the scheme.
-fn hash(url: &str) -> Option<u64> {
+/// The hash of a part of an address as the reader of URLs takes it; `None` for what it does not take, and for long ones. The
+/// scheme does not count.
+fn hash(url: &str, part: Part) -> Option<u64> {
     let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = url.host_str()?;
     if url.as_str().len() > ADDRESS_BYTES_MAX || !url.username().is_empty() || url.password().is_some() {
@@ -176,7 +196,8 @@ fn hash(url: &str) -> Option<u64> {
     let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
     let path = if query.is_empty() { path.strip_suffix('/').unwrap_or(path) } else { path };
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let digest = Sha256::digest(format!("{host}{port}{path}{query}"));
+    let fragment = url.fragment().filter(|_| part == Part::Whole).map(|fragment| format!("#{fragment}"));
+    let digest = Sha256::digest(format!("{host}{port}{path}{query}{}", fragment.unwrap_or_default()));
     Some(u64::from_be_bytes(digest[..8].try_into().unwrap_or_default()) & !GIVEN)
 }
 
@@ -187,7 +208,7 @@ mod tests {
     fn has(text: &str, is_prose: bool, url: &str) -> bool {
         let mut found = Vec::new();
         find(text, is_prose, &mut found);
-        hash(url).is_some_and(|hash| found.contains(&hash))
+        hash(url, Part::Sent).is_some_and(|hash| found.contains(&hash))
     }
 
     #[test]
@@ -243,6 +264,22 @@ mod tests {
             "https://y.example:443/b?c=1",
         ] {
             assert!(has(text, true, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_fragment_is_a_part_of_the_whole_address() {
+        let mut found = Vec::new();
+        find("https://x.example/a#part, https://x.example/b", false, &mut found);
+        for (url, is_known) in [
+            ("https://x.example/a#part", true),
+            ("https://x.example/a", true),
+            ("https://x.example/a#other", false),
+            ("https://x.example/b#part", false),
+            ("https://x.example/b#", false),
+        ] {
+            assert_eq!(found.contains(&hash(url, Part::Whole).unwrap()), is_known, "{url}");
+            assert!(found.contains(&hash(url, Part::Sent).unwrap()), "{url}");
         }
     }
 

@@ -15,18 +15,17 @@ const PART_CHARS_MIN: usize = 20;
 
 /// What the call carries away, as the beginning of a sentence; `None` when nothing is seen.
 pub(super) fn carries(tool: &str, input: &Value) -> Option<&'static str> {
-    let texts = input.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    let mut urls = texts.filter(|text| is_url(text));
-    if let Some(found) = urls.find_map(of_url) {
+    let texts = || input.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    if let Some(found) = texts().filter(|text| is_url(text)).find_map(of_url) {
         return Some(found);
     }
-    let (field, found) = match tool {
-        "web_search" => ("query", "the search contains what looks like a secret"),
-        "browser_type" => ("text", "the text for the page contains what looks like a secret"),
-        "browser_run_js" => ("expression", "the script for the page contains what looks like a secret"),
+    let found = match tool {
+        "web_search" => "the search contains what looks like a secret",
+        // A page can see selectors and scripts as well as what is typed.
+        _ if tool.starts_with("browser_") => "the text for the page contains what looks like a secret",
         _ => return None,
     };
-    input[field].as_str().is_some_and(redact::holds_secret).then_some(found)
+    texts().any(redact::holds_secret).then_some(found)
 }
 
 /// Does a text that is sent, such as the body of a POST, carry what looks like a secret or a long encoded text?

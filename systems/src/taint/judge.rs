@@ -23,7 +23,8 @@ use agentsvc_components::manifest::{Manifest, Wake};
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
-use super::tools::{Sink, sink};
+use super::addresses::Part;
+use super::tools::{Sink, deletes, sink};
 use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of, user_of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
@@ -92,7 +93,9 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
             TaintPolicy::Off => return Judgement::Run,
             TaintPolicy::Audit => Judgement::Note(taint),
             TaintPolicy::Approve => Judgement::Approve(taint, because(&sources)),
-            TaintPolicy::Deny if sink(&call.name) == Sink::NewAddress => refused(taint, &sources, NEW_ADDRESS),
+            TaintPolicy::Deny if matches!(sink(&call.name), Sink::NewAddress | Sink::NewPage) => {
+                refused(taint, &sources, NEW_ADDRESS)
+            }
             TaintPolicy::Deny => refused(taint, &sources, NOT_ALLOWED),
         }
     };
@@ -151,9 +154,14 @@ fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value, find: Fi
     match sink(tool) {
         Sink::Never => false,
         Sink::Always => true,
+        Sink::Deletion => input["patch"].as_str().is_none_or(deletes),
+        Sink::With(argument) => !input[argument].is_null(),
         Sink::Search => by_origin,
-        Sink::NewAddress if by_origin => input["url"].as_str().is_none_or(|url| !addresses::knows(world, turn, url)),
-        Sink::NewAddress => input["url"].as_str().is_none_or(exfiltration::has_query),
+        sink @ (Sink::NewAddress | Sink::NewPage) if by_origin => {
+            let part = if sink == Sink::NewPage { Part::Whole } else { Part::Sent };
+            input["url"].as_str().is_none_or(|url| !addresses::knows(world, turn, url, part))
+        }
+        Sink::NewAddress | Sink::NewPage => input["url"].as_str().is_none_or(exfiltration::has_query),
         Sink::ToMore => {
             let receiver = input["agent"].as_str().and_then(|name| find(world, name).ok());
             receiver.is_none_or(|receiver| has_more(world, turn, receiver))

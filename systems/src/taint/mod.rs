@@ -28,10 +28,11 @@ mod tools;
 mod trust;
 mod upload;
 
+pub use addresses::addresses_in;
 pub use exfiltration::carries_away;
 pub(crate) use judge::{Judgement, judge};
+pub(crate) use tools::writes_files;
 pub use tools::{Brings, brings, labelled};
-pub(crate) use tools::{reads_web, writes_files};
 pub use trust::TrustFiles;
 pub(crate) use trust::{TrustingFiles, may_be_written};
 pub use upload::{NoteFiles, NoteUpload};
@@ -249,6 +250,7 @@ pub(crate) fn seen(world: &mut World, session: Entity) {
 pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &UntrustedContent) {
     let found = if brought.found.is_some() { Taint::INJECTION } else { Taint::NONE };
     add(world, turn, brought.taint.with(found), &brought.source);
+    addresses::read(world, turn, &brought.addresses);
     if let Some(found) = &brought.found {
         let agent = world.get::<Turn>(turn).map(|turn| turn.agent).map(|agent| id_of::<AgentId>(world, agent));
         let turn = id_of::<TurnId>(world, turn);

@@ -32,6 +32,7 @@ use crate::turn::{NewMessage, PostMessage, SendToAgent};
 mod addresses;
 mod files;
 mod meanwhile;
+mod pages;
 mod strangers;
 mod within;
 
@@ -67,7 +68,13 @@ fn gives(world: &mut TestWorld, run: &ToolRun, taint: Taint) {
 }
 
 fn gives_text(world: &mut TestWorld, run: &ToolRun, taint: Taint, content: &str) {
-    let brought = UntrustedContent { taint, source: "web_fetch https://x.example/".into(), found: None };
+    gives_page(world, run, taint, (content, ""));
+}
+
+/// A result of which a part was read outside.
+fn gives_page(world: &mut TestWorld, run: &ToolRun, taint: Taint, (content, read): (&str, &str)) {
+    let source = "web_fetch https://x.example/".into();
+    let brought = UntrustedContent { taint, source, found: None, addresses: addresses_in(read) };
     let end = ToolEnd {
         index: run.index,
         call: run.call.clone(),

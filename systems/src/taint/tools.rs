@@ -25,8 +25,14 @@ pub(super) enum Sink {
     Never,
     /// Always.
     Always,
+    /// When it has this argument.
+    With(&'static str),
+    /// When its patch deletes or renames files.
+    Deletion,
     /// When its address is new: neither given by the user nor read. Where calls are only noted, when it has a query.
     NewAddress,
+    /// Likewise, and its fragment is a part of the address: the scripts of the page see it.
+    NewPage,
     /// Where calls are more than noted: its text goes to strangers.
     Search,
     /// When the receiver may do what the sender may not.
@@ -66,21 +72,21 @@ const TOOLS: &[Row] = &[
     ("agent_kill", Reads::NoStoredText, Sink::Always, false),
     ("web_fetch", Reads::Web, Sink::NewAddress, false),
     ("web_search", Reads::Web, Sink::Search, false),
-    ("browser_navigate", Reads::Web, Sink::NewAddress, false),
+    ("browser_navigate", Reads::Web, Sink::NewPage, false),
     ("browser_click", Reads::Web, Sink::Always, false),
     ("browser_type", Reads::Web, Sink::Always, false),
     ("browser_run_js", Reads::Web, Sink::Always, false),
     ("browser_read_page", Reads::Web, Sink::Never, false),
     ("browser_screenshot", Reads::Web, Sink::Never, false),
-    ("browser_scroll", Reads::Web, Sink::Never, false),
-    ("browser_wait", Reads::Web, Sink::Never, false),
+    ("browser_scroll", Reads::Web, Sink::With("amount"), false),
+    ("browser_wait", Reads::Web, Sink::Always, false),
     ("browser_back", Reads::Web, Sink::Never, false),
     ("browser_close", Reads::NoStoredText, Sink::Never, false),
     ("file_read", Reads::Files, Sink::Never, false),
     ("file_list", Reads::Files, Sink::Never, false),
     ("file_write", Reads::NoStoredText, Sink::Never, true),
     ("file_delete", Reads::NoStoredText, Sink::Always, false),
-    ("apply_patch", Reads::Files, Sink::Never, true),
+    ("apply_patch", Reads::Files, Sink::Deletion, true),
     ("shell_exec", Reads::Command, Sink::Always, true),
     ("memory_store", Reads::NoStoredText, Sink::Never, false),
     ("memory_recall", Reads::Labelled, Sink::Never, false),
@@ -139,14 +145,24 @@ pub(super) fn sink(tool: &str) -> Sink {
     row(tool).2
 }
 
+/// Does a patch delete or rename a file? A line of a file's text that looks like it counts as well: that is for a person to see.
+pub(super) fn deletes(patch: &str) -> bool {
+    // As the tool itself reads the two lines of a header.
+    fn path<'p>(line: &'p str, mark: &str, letter: &str) -> Option<&'p str> {
+        let name = line.strip_prefix(mark)?.split('\t').next().unwrap_or_default().trim();
+        Some(name.strip_prefix(letter).unwrap_or(name))
+    }
+    let is_moved = |(old, new): (&str, &str)| match (path(old, "--- ", "a/"), path(new, "+++ ", "b/")) {
+        (Some(old), Some(new)) => old != "/dev/null" && old != new,
+        _ => false,
+    };
+    patch.lines().any(|line| line.starts_with("*** Delete File:") || line.starts_with("*** Move to:"))
+        || patch.lines().zip(patch.lines().skip(1)).any(is_moved)
+}
+
 /// May a call of the tool write files of the workspace?
 pub(crate) fn writes_files(tool: &str) -> bool {
     row(tool).3
-}
-
-/// Do results of the tool come from the web?
-pub(crate) fn reads_web(tool: &str) -> bool {
-    row(tool).1 == Reads::Web
 }
 
 /// The taint of what calls of the tool read of their agent's workspace and conversations.

@@ -265,7 +265,7 @@ pub(super) fn settle_read(
 ) {
     let policy = world.resource::<Settings>().security.prompt_injection;
     let Shielded { text, found } = shield(policy, source, tool_result::cut(content));
-    let brought = UntrustedContent { taint, source: source.into(), found };
+    let brought = UntrustedContent { taint, source: source.into(), found, addresses: Vec::new() };
     settle_with(world, entity, index, text, status, Some(Box::new(brought)));
 }
 

@@ -370,9 +370,6 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if end.status != ToolStatus::Refused {
         taint::read_meanwhile(world, entity, &end.call.name);
     }
-    if end.status == ToolStatus::Ok && taint::reads_web(&end.call.name) {
-        taint::addresses::read(world, entity, end.whole.as_deref().unwrap_or(&content));
-    }
     match end.status {
         ToolStatus::Ok | ToolStatus::Error if taint::writes_files(&end.call.name) => {
             taint::files_written(world, entity)

@@ -15,7 +15,7 @@ use crate::kernel::command::{Answer, command};
 use crate::taint::{self, Judgement};
 
 /// A tool call that goes on has read something untrusted. What it stores and sends from here on has that taint, too. Without a
-/// taint, it is about to do what this tool does: the answer says why it must not.
+/// taint, it is about to do what this tool does: the answer says why it must not. Otherwise it is all that the turn has read by now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadWithinCall {
     /// The attempt of its turn.
@@ -30,7 +30,7 @@ pub struct ReadWithinCall {
 }
 
 command! {
-    write "read_within_call" ReadWithinCall => Option<String>, Id(|it| it.from.job.0), |it, world| {
+    write "read_within_call" ReadWithinCall => Result<Taint, String>, Id(|it| it.from.job.0), |it, world| {
         let parent = match waiting_parent(world, it.from, it.index) {
             Ok(parent) => parent,
             Err(refusal) => return Answer::stored(Err(refusal)),
@@ -39,12 +39,12 @@ command! {
         if it.taint.is_none()
             && let Some(why) = judge(world, &parent, tool, about)
         {
-            return Answer::stored(Ok(Some(why)));
+            return Answer::stored(Ok(Err(why)));
         }
         taint::add(world, parent.entity, it.taint, tool);
         taint::read_meanwhile(world, parent.entity, tool);
         taint::files_written(world, parent.entity);
-        Answer::stored(Ok(None))
+        Answer::stored(Ok(Ok(taint::of(world, parent.entity))))
     }
 }
 

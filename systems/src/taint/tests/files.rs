@@ -155,3 +155,27 @@ fn what_a_command_with_the_network_stored_before_it_was_stopped_or_lost_is_untru
         assert_eq!(world.ask(TrustFiles { agent }).unwrap(), ["command"], "{is_lost}");
     }
 }
+
+#[test]
+fn a_patch_that_deletes_or_renames_is_as_sensitive_as_a_deletion() {
+    let (mut world, agent) = world(TaintPolicy::Deny);
+    tainted(&mut world, agent);
+    for (patch, ran) in [
+        ("*** Begin Patch\n*** Delete File: keep.txt\n*** End Patch", false),
+        ("*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n*** End Patch", false),
+        ("*** Begin Patch\r\n*** Delete File: keep.txt\r\n*** End Patch\r\n", false),
+        ("--- a/keep.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-precious\n", false),
+        ("--- a/keep.txt\t2026-01-01\n+++ b/gone.txt\t2026-01-01\n@@ -1 +1 @@\n-a\n+b\n", false),
+        ("--- a/keep.txt\n+++ a/keep.txt\n@@ -1 +1 @@\n-a\n+b\n", false),
+        ("*** Begin Patch\n*** Add File: b.txt\n+*** Delete File: keep.txt\n*** End Patch", true),
+        ("--- a/keep.txt\t2026-01-01\n+++ b/keep.txt\n@@ -1 +1 @@\n-a\n+b\n", true),
+        ("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+a\n", true),
+    ] {
+        model_asks(&mut world, "apply_patch", &serde_json::json!({ "patch": patch }).to_string());
+        let run = runs(&mut world).pop();
+        assert_eq!(run.is_some(), ran, "{patch}");
+        if let Some(run) = run {
+            gives(&mut world, &run, Taint::WEB);
+        }
+    }
+}

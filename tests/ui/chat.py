@@ -290,6 +290,13 @@ def case_commands_are_completed_and_carried_out(stage):
     expect(menu.get_by_role("option")).to_have_count(len(stage.daemon.call("GET", "/api/commands")["commands"]))
     access.check(page, "commands")
     stage.shoot("chat-commands")
+    # On a phone the descriptions are read to their ends.
+    wide = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    cut = menu.locator(".dim").evaluate_all("(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth || getComputedStyle(node).whiteSpace === 'nowrap').map((node) => node.textContent)")
+    assert cut == [], cut
+    assert menu.evaluate("(menu) => menu.scrollWidth <= menu.clientWidth")
+    page.set_viewport_size(wide)
     prompt(page).press_sequentially("us")
     expect(menu.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Tab")

@@ -107,6 +107,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         };
         let at = MessageKey { log: LogId(n + 1), ordinal: (m / 2) as u32, index: (m % 2) as u32 };
         content(message_key(at), encode(&record))

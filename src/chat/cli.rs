@@ -29,9 +29,10 @@ pub(crate) struct Chat {
     /// The agent's name or id
     #[arg(default_value = "assistant")]
     agent: String,
-    /// The session to continue, or the id of a new one [default: the agent's current session]
-    #[arg(long, value_name = "UUID")]
-    session: Option<Uuid>,
+    /// The session to continue: its label, first line, id or the beginning of that; or the whole id of a new one [default: the agent's
+    /// current session]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
 }
 
 /// What one turn came to.
@@ -45,17 +46,18 @@ enum Ended {
 
 impl Run for Chat {
     fn run(self, context: &Context) -> Result<(), Error> {
-        let talk = Talk { client: context.client()?, runtime: runtime()?, session: self.session, agent: String::new() };
-        let agent = talk.runtime.block_on(async {
+        let talk = Talk { client: context.client()?, runtime: runtime()?, session: None, agent: String::new() };
+        let (agent, session) = talk.runtime.block_on(async {
             let id = talk.client.agent_id(&self.agent).await?;
-            talk.client.get(&format!("/api/agents/{id}"), &[]).await
+            let session = turn::session(&talk.client, &id, self.session.as_deref()).await?;
+            Ok::<_, Error>((talk.client.get(&format!("/api/agents/{id}"), &[]).await?, session))
         })?;
         let (name, id) = (field(&agent, "/name"), field(&agent, "/id"));
         if io::stdin().is_terminal() {
             let model = format!("{}/{}", field(&agent, "/model/provider"), field(&agent, "/model/model"));
             output::note(&format!("{name} ({model}). /help lists commands, Ctrl-C stops a response, Ctrl-D leaves."));
         }
-        Talk { agent: id, ..talk }.go_on(context, &name)
+        Talk { agent: id, session, ..talk }.go_on(context, &name)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_api::session::content::MessageRange;
+use agentsvc_api::session::content::{MessageRange, in_force};
 use agentsvc_components::compaction::call::Summary;
 use agentsvc_components::kernel::limit::{PROMPT_MESSAGES_MAX, SUMMARY_BYTES_MAX};
 use agentsvc_components::kernel::taint::Taint;
@@ -100,7 +100,11 @@ impl Job {
         });
         let (counted, bytes) =
             (counted.count(), rows.iter().map(|row| text_of(&row.record.blocks).len()).sum::<usize>());
-        messages.extend(rows.into_iter().map(|row| ChatMessage { role: row.record.role, blocks: row.record.blocks }));
+        messages.extend(
+            in_force(rows, None)
+                .into_iter()
+                .map(|row| ChatMessage { role: row.record.role, blocks: row.record.blocks }),
+        );
         let context_tokens = self.context_tokens();
         let tokens: u64 = messages.iter().map(message_tokens).sum();
         let pressure = tokens as f64 / f64::from(context_tokens.max(1));

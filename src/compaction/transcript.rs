@@ -26,6 +26,8 @@ const CALL_BYTES_MAX: usize = 1 << 10;
 pub(super) struct Part {
     /// What was said and done, one entry after the other.
     pub(super) text: String,
+    /// Of a single turn: the first of those that answer the same message.
+    from: u32,
     /// The turn behind the last one.
     pub(super) upto: u32,
     /// Messages that a session counts.
@@ -34,6 +36,8 @@ pub(super) struct Part {
     pub(super) bytes: usize,
     /// Skills whose instructions were read, the last ones last.
     pub(super) skills: Vec<String>,
+    /// The model answered in it; of a single turn.
+    is_answered: bool,
 }
 
 impl Part {
@@ -42,6 +46,16 @@ impl Part {
         self.messages += turn.messages;
         self.bytes += turn.bytes;
         turn.skills.iter().for_each(|skill| active::add(&mut self.skills, skill.clone()));
+    }
+
+    /// Takes the place of `before`, which answers the same message, or gives its own to it where the model did not answer here. Both
+    /// count as messages of the session.
+    fn replace(&mut self, before: Self) {
+        let (from, messages) = (before.from, self.messages + before.messages);
+        if before.is_answered && !self.is_answered {
+            *self = Self { upto: self.upto, ..before };
+        }
+        (self.from, self.messages) = (from, messages);
     }
 }
 
@@ -53,7 +67,9 @@ pub(super) fn read(
     upto: u32,
     bytes_max: usize,
 ) -> Result<Part, ContentError> {
-    let (mut part, mut turn) = (Part::default(), Part { upto: from, ..Part::default() });
+    let (mut part, mut turn) = (Part::default(), Part { from, upto: from, ..Part::default() });
+    // What the turn answers again.
+    let mut before: Option<Part> = None;
     let mut after = from.checked_sub(1).map(|ordinal| (ordinal, u32::MAX));
     loop {
         let rows = content.messages(log, MessageRange::After { after, limit: ROWS })?;
@@ -61,18 +77,32 @@ pub(super) fn read(
         for row in rows {
             after = Some((row.ordinal, row.index));
             if row.ordinal != turn.upto {
-                if !take(&mut part, &mut turn, bytes_max) {
+                if let Some(before) = before.take() {
+                    turn.replace(before);
+                }
+                if row.record.repeats.is_some() && turn.messages > 0 {
+                    before = Some(std::mem::take(&mut turn));
+                } else if !take(&mut part, &mut turn, bytes_max) {
                     return Ok(part);
                 }
-                turn.upto = row.ordinal;
+                (turn.from, turn.upto) = (row.ordinal, row.ordinal);
             }
             if row.ordinal >= upto {
+                match before.take() {
+                    // A later turn, which stays, has its place.
+                    Some(before) if !part.text.is_empty() => part.messages += before.messages,
+                    Some(mut before) => drop(take(&mut part, &mut before, bytes_max)),
+                    None => {}
+                }
                 part.upto = upto;
                 return Ok(part);
             }
             say(&mut turn, row.index, &row.record);
         }
         if is_last {
+            if let Some(before) = before.take() {
+                turn.replace(before);
+            }
             if take(&mut part, &mut turn, bytes_max) {
                 part.upto = upto;
             }
@@ -83,7 +113,7 @@ pub(super) fn read(
 
 /// Takes the turn in when there is room for it, or nothing else; else notes that the part ends before it.
 fn take(part: &mut Part, turn: &mut Part, bytes_max: usize) -> bool {
-    part.upto = turn.upto;
+    part.upto = turn.from;
     if !part.text.is_empty() && part.text.len() + turn.text.len() > bytes_max {
         return false;
     }
@@ -101,6 +131,7 @@ fn say(turn: &mut Part, index: u32, record: &MessageRecord) {
         Role::Tool => false,
     };
     turn.messages += u32::from(is_message);
+    turn.is_answered |= record.role == Role::Assistant;
     let speaker = if record.role == Role::User { USER } else { ASSISTANT };
     for block in &record.blocks {
         // Writing to a String cannot fail.
@@ -179,6 +210,7 @@ mod tests {
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         };
         MessageRow { ordinal, index, record }
     }
@@ -233,5 +265,39 @@ mod tests {
         }
         let end = read(&turns(5), 3, 5, 1_000);
         assert_eq!((end.upto, end.messages), (5, 4));
+    }
+
+    /// Turns of which each but the first answers the same message again; `answers` are absent where the model gave none.
+    fn repeated(answers: &[Option<&str>]) -> Vec<MessageRow> {
+        let turn = |(n, answer): (usize, &Option<&str>)| {
+            let mut asked = row(n as u32, 0, Role::User, text("why?"));
+            asked.record.repeats = (n > 0).then(|| TurnId(uuid::Uuid::nil()));
+            let answer = answer.map(|answer| row(n as u32, 1, Role::Assistant, text(answer)));
+            std::iter::once(asked).chain(answer).collect::<Vec<_>>()
+        };
+        answers.iter().enumerate().flat_map(turn).collect()
+    }
+
+    #[test]
+    fn of_turns_that_answer_the_same_message_one_is_told_and_all_are_counted() {
+        let mut log = Log(repeated(&[Some("a"), Some("b"), None]));
+        log.0.extend([row(3, 0, Role::User, text("thanks")), row(3, 1, Role::Assistant, text("ok"))]);
+        let told = "User: why?\nAssistant: b\nUser: thanks\nAssistant: ok\n";
+        let part = read(&log, 0, 4, 10_000);
+        assert_eq!((&*part.text, part.upto, part.messages), (told, 4, 7));
+        // They stand in one part, also where that is too long for what follows.
+        let part = read(&log, 0, 4, 20);
+        assert_eq!((part.upto, part.messages), (3, 5));
+        // One that stays has the place of those before it.
+        let mut log = turns(2);
+        log.0.extend(repeated(&[None, Some("a")]).split_off(1).into_iter().map(|row| MessageRow { ordinal: 2, ..row }));
+        let part = read(&log, 0, 2, 10_000);
+        assert_eq!((&*part.text, part.upto, part.messages), ("User: ask 0\nAssistant: ok\n", 2, 4));
+        let end = Log(repeated(&[Some("a"), None]));
+        let part = read(&end, 0, 2, 10_000);
+        assert_eq!((&*part.text, part.upto, part.messages), ("User: why?\nAssistant: a\n", 2, 3));
+        // Where all that is summarised is repeated by what stays, something must be told.
+        let part = read(&end, 0, 1, 10_000);
+        assert_eq!((&*part.text, part.upto, part.messages), ("User: why?\nAssistant: a\n", 1, 2));
     }
 }

@@ -1,29 +1,18 @@
 //! `event list`: what happened lately.
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::field;
 use crate::kernel::cli::{Error, Example, Run, output, show};
-use crate::kernel::percent::encoded;
 
 /// What the help shows of how it is used.
 pub(crate) const EXAMPLES: &[Example] = &[
     Example::new("event create --event-type deployed --payload '{\"version\": 3}'", "Publish an event"),
     Example::new("event list --kind turn_failed", "List the recent turns that failed"),
 ];
-
-/// The stored events come at once, and then those to come: a pause this long is between both.
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long is read where events never pause.
-const READ_MAX: Duration = Duration::from_secs(5);
 
 /// Subcommands of `event`.
 #[derive(Debug, Subcommand)]
@@ -66,24 +55,17 @@ impl Run for Event {
 }
 
 impl List {
-    /// The stored events, at most so many of the newest.
-    async fn read(&self, client: &Client) -> Result<VecDeque<Value>, Error> {
-        let mut path = format!("/api/world/events?kind={}", encoded(self.kind.as_deref().unwrap_or_default()));
-        if let Some(agent) = &self.agent {
-            path.push_str(&format!("&agent_id={}", client.agent_id(agent).await?));
-        }
-        let mut stream = client.events(Method::GET, &path, None).await?;
-        let (mut events, end) = (VecDeque::new(), Instant::now() + READ_MAX);
-        while let Ok(Ok(event)) = timeout_at(end, timeout(PAUSE, stream.next())).await {
-            let Some(event) = event? else { break };
-            if event.name == "event" {
-                let event = serde_json::from_str(&event.data).map_err(|error| Error::Protocol(error.to_string()))?;
-                events.push_back(event);
-                if events.len() > self.limit {
-                    events.pop_front();
-                }
-            }
-        }
+    /// The stored events, at most so many of the newest, the newest last.
+    async fn read(&self, client: &Client) -> Result<Vec<Value>, Error> {
+        let limit = self.limit.to_string();
+        let mut query = vec![("limit", limit.as_str()), ("kind", self.kind.as_deref().unwrap_or_default())];
+        let agent = match &self.agent {
+            Some(agent) => Some(client.agent_id(agent).await?),
+            None => None,
+        };
+        query.extend(agent.as_deref().map(|agent| ("agent_id", agent)));
+        let (mut events, _) = client.page("/api/events", &query).await?;
+        events.reverse();
         Ok(events)
     }
 }

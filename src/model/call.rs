@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::http::error::ContentError;
-use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
+use agentsvc_api::session::content::{Content, MessageRange, MessageRow, in_force};
 use agentsvc_components::FileId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
@@ -200,11 +200,12 @@ impl Running {
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens, tokens_max: room })
     }
 
-    /// The newest rows that are not summarised, and the summary of the others.
+    /// The newest rows that are not summarised and that no turn repeats, and the summary of the others.
     fn read(&self) -> Result<(Vec<MessageRow>, String), ContentError> {
         let (call, content) = (&self.call, &self.models.content);
         let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
-        let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
+        let range = MessageRange::NewestSince { from, ordinal, limit };
+        let rows = in_force(content.messages(call.log, range)?, Some(ordinal));
         let summary = if from == 0 { None } else { content.summary(call.log, from)? };
         Ok((rows, summary.map(|summary| summary.text).unwrap_or_default()))
     }

@@ -177,6 +177,7 @@ mod tests {
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::http::shutdown::Shutdown;
-use agentsvc_api::session::content::MessageRange;
+use agentsvc_api::session::content::{MessageRange, in_force};
 use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::turn::effect::ModelCall;
@@ -238,7 +238,8 @@ impl Lanes {
             Ok(Err(error)) => return tracing::warn!(%error, %agent, "plugins cannot be told of a turn"),
             Err(error) => return tracing::warn!(%error, %agent, "plugins cannot be told of a turn"),
         };
-        let messages: Vec<Value> = rows.iter().map(|row| told(row.record.role, &row.record.blocks)).collect();
+        let messages: Vec<Value> =
+            in_force(rows, Some(ordinal)).iter().map(|row| told(row.record.role, &row.record.blocks)).collect();
         let input = json!({ "type": "after_turn", "agent_id": agent, "session_id": session, "messages": messages });
         let who = Who { agent: agent.to_string(), name, ..Who::default() };
         self.all(Some(holder), Hook::AfterTurn, input, &who).await;

@@ -52,6 +52,7 @@ fn rows() -> (Vec<Row>, AgentId) {
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         };
         let key = record::message_key(MessageKey { log: trace.log, ordinal: n, index: 1 });
         rows.push(Row { space: Space::Content, key, value: record::encode(&message) });

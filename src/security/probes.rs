@@ -70,6 +70,7 @@ pub(super) fn sessions_are_repaired() -> bool {
         usage: None,
         model: None,
         stopped: false,
+        repeats: None,
     };
     let text = |text: &str| Block::Text { text: text.to_owned() };
     let call = Block::ToolCall(ToolCall { id: "lost".into(), name: "t".into(), input: "{}".into() });

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::kernel::cli::Error;
 use crate::kernel::cli::client::{Client, Event, Events};
+use crate::kernel::cli::names::Listed;
 
 /// The body of a message.
 pub(crate) fn body(text: &str, session: Option<Uuid>) -> Value {
@@ -14,6 +15,13 @@ pub(crate) fn body(text: &str, session: Option<Uuid>) -> Value {
         body["session_id"] = json!(session);
     }
     body
+}
+
+/// The session of an agent that a person named, if any. A whole id may be that of a new one.
+pub(crate) async fn session(client: &Client, agent: &str, typed: Option<&str>) -> Result<Option<Uuid>, Error> {
+    let Some(typed) = typed else { return Ok(None) };
+    let id = client.id_of(&Listed::sessions_of(agent), typed).await?;
+    id.parse().map(Some).map_err(|_| Error::Protocol(format!("the session's id {id} is not a UUID")))
 }
 
 /// Sends a message whose answer is streamed.

@@ -21,9 +21,9 @@ pub(crate) struct Message {
     agent: String,
     /// The message; `-` reads it from standard input
     text: String,
-    /// The session to continue, or the id of a new one
-    #[arg(long, value_name = "UUID")]
-    session: Option<Uuid>,
+    /// The session to continue: its label, first line, id or the beginning of that; or the whole id of a new one
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
     /// Stream the response
     #[arg(long)]
     stream: bool,
@@ -35,10 +35,11 @@ impl Run for Message {
         let text = if self.text == "-" { read_stdin()? } else { self.text.clone() };
         context.block_on(async {
             let agent = client.agent_id(&self.agent).await?;
+            let session = turn::session(&client, &agent, self.session.as_deref()).await?;
             if self.stream {
-                stream(context, &client, &agent, &text, self.session).await
+                stream(context, &client, &agent, &text, session).await
             } else {
-                ask(context, &client, &agent, &text, self.session).await
+                ask(context, &client, &agent, &text, session).await
             }
         })
     }

@@ -304,6 +304,38 @@ fn names_stand_for_ids_everywhere() {
     assert!(refusal(&daemon.cli(&["snapshot", "rm", "before"]), 4).contains("snapshot before does not exist"));
 }
 
+#[test]
+fn a_session_goes_by_its_label_its_first_line_or_the_beginning_of_its_id() {
+    let daemon = Daemon::start();
+    let (agent, other) = (daemon.agent("scout"), daemon.agent("other"));
+    let new = |agent: &str, body: &Value| {
+        text(&daemon.post(&format!("/api/agents/{agent}/sessions"), body).expect(201)["session_id"])
+    };
+    let (work, plain) = (new(&agent, &json!({ "label": "work" })), new(&agent, &json!({})));
+    let sent = |session: &str| daemon.cli(&["message", "scout", "hi", "--session", session, "--json"]);
+    assert_eq!(json_of(&sent("work"))["session_id"], work);
+    daemon.say_in(&agent, &plain, "plan the trip\nto the sea");
+    assert_eq!(json_of(&sent("plan the trip"))["session_id"], plain);
+    assert_eq!(json_of(&sent("plan the…"))["session_id"], plain);
+    assert_eq!(json_of(&sent(&plain[..35].to_uppercase()))["session_id"], plain);
+    assert_eq!(json_of(&daemon.cli(&["session", "show", "plan the trip", "--json"]))["id"], plain);
+    // Ids of the same moment begin alike: all are told, and nothing is sent.
+    let ambiguous = refusal(&sent(&plain[..4]), 2);
+    assert!(ambiguous.contains(&work) && ambiguous.contains(&plain), "{ambiguous}");
+    daemon.say_in(&agent, &new(&agent, &json!({})), "plan the trip");
+    assert!(refusal(&sent("plan the trip"), 2).contains("2 sessions match plan the trip"));
+    // Sessions of others are not meant, nor part of a line, and a label is not made.
+    new(&other, &json!({ "label": "foreign" }));
+    assert!(refusal(&sent("foreign"), 4).contains("session foreign does not exist"));
+    assert!(refusal(&sent("plan"), 4).contains("agentsvc session list"));
+    let arguments = ["chat", "scout", "--session", "work"];
+    let mut chat = command(daemon.home()).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    out(&chat.wait_with_output().unwrap());
+    assert_eq!(daemon.transcript(&work).len(), 4);
+    assert_eq!(daemon.transcript(&plain).len(), 8);
+}
+
 /// A list that is longer than a page is read to its end.
 #[test]
 fn a_name_on_a_later_page_is_found() {

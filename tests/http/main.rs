@@ -134,6 +134,7 @@ mod trajectory;
 mod trigger_fires;
 mod trigger_tasks;
 mod triggers;
+mod turn_variants;
 mod untrusted;
 mod uploads;
 mod usage;

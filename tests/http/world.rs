@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::query::follow;
 use crate::support::daemon::{Daemon, text};
@@ -134,6 +134,54 @@ fn events_are_told_as_they_become_durable() {
     }
     daemon.get("/api/world/events?kind=agent_spawned,nonsense").refused_field(400, "kind");
     daemon.get("/api/world/events?agent_id=7").refused_field(400, "agent_id");
+}
+
+#[test]
+fn recent_events_are_listed_in_pages() {
+    let mut daemon = Daemon::start();
+    let agent = daemon.agent("first");
+    daemon.say(&agent, "hello");
+    daemon.settle();
+    let list = |query: &str| daemon.get(&format!("/api/events?{query}"));
+    let of_agent = until("every event of the turn", || {
+        let answer = list(&format!("agent_id={agent}")).expect(200);
+        let events = answer["events"].as_array().unwrap().clone();
+        (events[0]["kind"] == "turn_completed").then_some((events, answer))
+    });
+    let (events, answer) = of_agent;
+    let kinds: Vec<_> = events.iter().map(|event| text(&event["kind"])).collect();
+    for kind in ["turn_started", "message_received"] {
+        assert!(kinds.iter().any(|known| known == kind), "{kind}: {kinds:?}");
+    }
+    assert_eq!(answer["total"], events.len());
+    assert!(answer["next_cursor"].is_null(), "{answer}");
+    let oldest = &events[events.len() - 1];
+    assert_eq!((&oldest["kind"], &oldest["event"]["name"]), (&json!("agent_spawned"), &json!("first")));
+    // Page by page it is the same.
+    let (mut paged, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = list(&format!("agent_id={agent}&limit=3{cursor}")).expect(200);
+        paged.extend(page["events"].as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(paged, events);
+    let some = list("kind=turn_started,agent_spawned").expect(200);
+    let is_wanted = |event: &Value| event["kind"] == "turn_started" || event["kind"] == "agent_spawned";
+    assert!(some["events"].as_array().unwrap().iter().all(is_wanted) && some["total"].as_u64() > Some(1), "{some}");
+    for (query, field) in [
+        ("kind=agent_spawned,nonsense", "kind"),
+        ("agent_id=7", "agent_id"),
+        ("limit=0", "limit"),
+        ("limit=x", "limit"),
+        ("cursor=x", "cursor"),
+        ("cursor=1-1", "cursor"),
+    ] {
+        list(query).refused_field(400, field);
+    }
+    // They are those of this start.
+    daemon.restart();
+    daemon.get(&format!("/api/events?limit=1{cursor}")).refused_field(400, "cursor");
 }
 
 #[test]

@@ -130,6 +130,7 @@ impl Content for Log {
                 usage: None,
                 model: None,
                 stopped: false,
+                repeats: None,
             },
         };
         Ok((0..).zip(said).map(row).collect())

@@ -290,6 +290,13 @@ def case_commands_are_completed_and_carried_out(stage):
     expect(menu.get_by_role("option")).to_have_count(len(stage.daemon.call("GET", "/api/commands")["commands"]))
     access.check(page, "commands")
     stage.shoot("chat-commands")
+    # On a phone the descriptions are read to their ends.
+    wide = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    cut = menu.locator(".dim").evaluate_all("(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth || getComputedStyle(node).whiteSpace === 'nowrap').map((node) => node.textContent)")
+    assert cut == [], cut
+    assert menu.evaluate("(menu) => menu.scrollWidth <= menu.clientWidth")
+    page.set_viewport_size(wide)
     prompt(page).press_sequentially("us")
     expect(menu.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Tab")
@@ -488,12 +495,30 @@ def case_an_answer_is_asked_for_again_in_its_place(stage):
     expect(steps).to_contain_text("2 / 3")
     expect(steps.get_by_role("button", name="Earlier answer")).to_be_focused()
     access.check(page, "answers to one message")
+    expect(steps).to_contain_text("Left out of later prompts")
+    # The daemon keeps them: another browser shows the same.
+    page.evaluate("localStorage.clear()")
     page.reload()
     expect(shown.locator(".md")).to_have_text("third")
+    expect(steps).to_contain_text("3 / 3")
     say(page, "and now?")
     settled(page, 4)
     expect(shown).to_have_count(2)
     expect(steps).to_have_count(1)
+    # The model saw the newest answer alone.
+    said = [message["content"] for message in stage.model.requests[-1]["messages"] if message["role"] != "system"]
+    assert said == ["say something", "third", "and now?"], said
+    # An earlier message is sent again as a new one; an edited one leaves none of its answers in the branch.
+    shown.first.get_by_role("button", name="Ask again").click()
+    settled(page, 5)
+    expect(shown).to_have_count(3)
+    shown.first.get_by_role("button", name="Edit", exact=True).click()
+    prompt(page).fill("say something else")
+    page.keyboard.press("Enter")
+    expect(shown).to_have_count(1)
+    expect(shown.locator(".md")).to_have_text("other")
+    said = [message["content"] for message in stage.model.requests[-1]["messages"] if message["role"] != "system"]
+    assert said == ["say something else"], said
     # How much of the context the last prompt took is known of known models only.
     expect(page.get_by_role("meter")).to_have_count(0)
 

@@ -15,6 +15,7 @@ GROUPS = {
     "cron": "schedules",
     "clawhub-cn": "clawhub",
     "event-hooks": "hooks",
+    "events": "system",
     "health": "system",
     "migrate": "migration",
     "profiles": "tools",

@@ -12,7 +12,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
-use crate::session::content::{Content, MessageRange};
+use crate::session::content::{Content, MessageRange, MessageRow, in_force};
 
 /// Messages that are read at once, and about how many bytes of them.
 const PIECE_MESSAGES: usize = 256;
@@ -37,7 +37,8 @@ pub(crate) const ROUTES: &[Route] =
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct BranchBody {
-    /// Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended.
+    /// Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended. Of turns that answer the same
+    /// message only the newest one with a response is copied.
     turns: Option<u32>,
     /// Label of the new session, unique within the agent.
     label: Option<String>,
@@ -67,8 +68,14 @@ async fn branch(call: Call) -> Result<Response, Error> {
     }
     let (content, log) = (call.api.service::<dyn Content>()?, original.log);
     let read = spawn_blocking(move || copied(&*content, log, turns)).await;
-    let (messages, bytes) = read.map_err(|_| Error::internal("reading the messages was interrupted"))??;
+    let (rows, bytes) = read.map_err(|_| Error::internal("reading the messages was interrupted"))??;
     call.charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX))?;
+    let turns = rows.chunk_by(|one, next| one.ordinal == next.ordinal).count() as u32;
+    let messages = rows.into_iter().map(|MessageRow { record, .. }| {
+        let (role, blocks, at, model) = (record.role, record.blocks, record.created_at, record.model);
+        ImportedMessage { role, blocks, at, model }
+    });
+    let messages = messages.collect();
     let kept = label.as_deref().map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned);
     let made = call.ask(BranchSession { session, log, label, messages }).await?;
     reply::created(&Branched {
@@ -80,22 +87,20 @@ async fn branch(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// The messages of the first `turns` turns, and their bytes.
-fn copied(content: &dyn Content, log: LogId, turns: u32) -> Result<(Vec<ImportedMessage>, usize), Error> {
+/// The messages of the first `turns` turns without those that others repeat, and the bytes of all that were read.
+fn copied(content: &dyn Content, log: LogId, turns: u32) -> Result<(Vec<MessageRow>, usize), Error> {
     let (mut messages, mut bytes, mut after) = (Vec::new(), 0, None);
     loop {
         let piece = MessageRange::Chunk { after, limit: PIECE_MESSAGES, bytes: PIECE_BYTES };
         let rows = content.messages(log, piece)?;
-        let Some(last) = rows.last() else { return Ok((messages, bytes)) };
+        let Some(last) = rows.last() else { return Ok((in_force(messages, None), bytes)) };
         after = Some((last.ordinal, last.index));
         for row in rows {
             if row.ordinal >= turns {
-                return Ok((messages, bytes));
+                return Ok((in_force(messages, None), bytes));
             }
-            let record = row.record;
-            bytes += record.blocks.iter().map(block_bytes).sum::<usize>();
-            let (role, blocks, at, model) = (record.role, record.blocks, record.created_at, record.model);
-            messages.push(ImportedMessage { role, blocks, at, model });
+            bytes += row.record.blocks.iter().map(block_bytes).sum::<usize>();
+            messages.push(row);
             if messages.len() > IMPORTED_MESSAGES_MAX || bytes > IMPORTED_BYTES_MAX {
                 let text = format!(
                     "these turns have more than {IMPORTED_MESSAGES_MAX} messages or {IMPORTED_BYTES_MAX} bytes; copy fewer"

@@ -1,7 +1,10 @@
 //! The messages of sessions as the API and the effects read them. Implemented where the disk is known.
 
+use std::collections::HashSet;
+
 use agentsvc_components::LogId;
 use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::session::message::Role;
 use agentsvc_components::session::message_record::MessageRecord;
 
 use crate::http::error::ContentError;
@@ -71,4 +74,82 @@ pub trait Content: Send + Sync + 'static {
 
     /// The summaries of `log`, oldest first: the newest [`SUMMARIES_MAX`](agentsvc_components::kernel::limit::SUMMARIES_MAX).
     fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError>;
+}
+
+/// The rows without those of turns that others repeat. Of turns that answer the same message the newest with a response of the model
+/// counts; the turn `open`, if it is one of them, counts before it has one. `rows` are in order.
+#[must_use]
+pub fn in_force(mut rows: Vec<MessageRow>, open: Option<u32>) -> Vec<MessageRow> {
+    let mut replaced = HashSet::new();
+    let mut counting = None;
+    for turn in rows.chunk_by(|one, next| one.ordinal == next.ordinal) {
+        let ordinal = turn[0].ordinal;
+        let is_answered = open == Some(ordinal) || turn.iter().any(|row| row.record.role == Role::Assistant);
+        match counting.filter(|_| turn[0].record.repeats.is_some()) {
+            Some(_) if !is_answered => {
+                replaced.insert(ordinal);
+            }
+            Some(before) => {
+                replaced.insert(before);
+                counting = Some(ordinal);
+            }
+            None => counting = Some(ordinal),
+        }
+    }
+    if !replaced.is_empty() {
+        rows.retain(|row| !replaced.contains(&row.ordinal));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::{Timestamp, TurnId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// Rows of turns: what each repeats, and whether the model answered.
+    fn rows(turns: &[(Option<u128>, bool)]) -> Vec<MessageRow> {
+        let mut rows = Vec::new();
+        for (ordinal, (repeats, is_answered)) in turns.iter().enumerate() {
+            for (index, role) in
+                [Role::User, Role::Assistant].into_iter().take(1 + usize::from(*is_answered)).enumerate()
+            {
+                let record = MessageRecord {
+                    turn: TurnId(Uuid::from_u128(ordinal as u128)),
+                    role,
+                    blocks: Vec::new(),
+                    created_at: Timestamp(0),
+                    usage: None,
+                    model: None,
+                    stopped: false,
+                    repeats: repeats.filter(|_| index == 0).map(|first| TurnId(Uuid::from_u128(first))),
+                };
+                rows.push(MessageRow { ordinal: ordinal as u32, index: index as u32, record });
+            }
+        }
+        rows
+    }
+
+    fn counting(turns: &[(Option<u128>, bool)], open: Option<u32>) -> Vec<u32> {
+        let mut ordinals: Vec<_> = in_force(rows(turns), open).iter().map(|row| row.ordinal).collect();
+        ordinals.dedup();
+        ordinals
+    }
+
+    #[test]
+    fn the_newest_answer_counts() {
+        let plain = (None, true);
+        assert_eq!(counting(&[plain, plain], None), [0, 1]);
+        assert_eq!(counting(&[plain, (None, true), (Some(1), true), (Some(1), true), plain], None), [0, 3, 4]);
+        // What has no answer counts only while it is being answered.
+        let failed = [plain, (Some(0), true), (Some(0), false), plain];
+        assert_eq!(counting(&failed, None), [1, 3]);
+        assert_eq!(counting(&failed[..3], Some(2)), [2]);
+        assert_eq!(counting(&[(None, false), (Some(0), false), (Some(0), true)], None), [2]);
+        assert_eq!(counting(&[(None, false), (Some(0), false)], None), [0]);
+        // The first of them may not be among the rows.
+        assert_eq!(counting(&[(Some(9), true), (Some(9), true)], None), [1]);
+    }
 }

@@ -93,6 +93,9 @@ struct Message {
     /// Index of its turn in the session, from 0.
     turn: u32,
     turn_id: Uuid,
+    /// The first of the turns that answer the same message, if this turn answers it again; only in the message that begins a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<Uuid>,
     created_at: Moment,
     /// Tokens of its model call; responses only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,6 +284,7 @@ impl Message {
             images: Vec::new(),
             turn: ordinal,
             turn_id: record.turn.0,
+            repeats: record.repeats.map(|turn| turn.0),
             created_at: Moment(record.created_at),
             usage,
             model: record.model,

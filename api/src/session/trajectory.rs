@@ -150,6 +150,9 @@ struct Line {
     /// Index of its turn in the session, from 0.
     turn: u32,
     turn_id: Uuid,
+    /// The first of the turns that answer the same message, if this turn answers it again; only in the message that begins a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<Uuid>,
     created_at: Moment,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageShape>,
@@ -212,6 +215,7 @@ impl Line {
             images: Vec::new(),
             turn,
             turn_id: record.turn.0,
+            repeats: record.repeats.map(|turn| turn.0),
             created_at: Moment(record.created_at),
             usage: record.usage.filter(|_| record.role == Role::Assistant).map(UsageShape::from),
             model: record.model,

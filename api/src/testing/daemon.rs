@@ -262,8 +262,16 @@ impl TestDaemon {
     /// Puts a row of `role` into a log.
     pub(crate) fn put_row(&self, log: LogId, ordinal: u32, index: u32, role: Role, blocks: Vec<Block>) {
         let turn = agentsvc_components::TurnId(Uuid::nil());
-        let row =
-            MessageRecord { turn, role, blocks, created_at: Timestamp(0), usage: None, model: None, stopped: false };
+        let row = MessageRecord {
+            turn,
+            role,
+            blocks,
+            created_at: Timestamp(0),
+            usage: None,
+            model: None,
+            stopped: false,
+            repeats: None,
+        };
         let key = record::message_key(record::MessageKey { log, ordinal, index });
         self.memory.0.lock().insert(key, record::encode(&row));
     }

@@ -4,6 +4,7 @@ mod events;
 pub mod hub;
 pub(crate) mod metrics;
 pub(crate) mod receipts;
+mod repeat;
 pub(crate) mod routes;
 mod sender;
 pub mod store;
@@ -16,7 +17,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
-    .uses(&["channel", "delivery", "skill", "upload"])
+    .uses(&["channel", "delivery", "session", "skill", "upload"])
     .routes(&[routes::ROUTES, traces::ROUTES, metrics::ROUTES])
     .metrics(hub::gather)
     .queues(hub::queues);

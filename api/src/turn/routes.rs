@@ -2,7 +2,7 @@
 
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::turn::{TurnEnd, TurnRequest};
-use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use agentsvc_systems::channel::is_silent;
 use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::session::GetSession;
@@ -21,6 +21,7 @@ use crate::http::route::{Reply, Route};
 use crate::skill::invoke;
 use crate::turn::events::ReplyEvent;
 use crate::turn::hub::StreamHub;
+use crate::turn::repeat;
 use crate::turn::sender::Sender;
 use crate::turn::stream;
 use crate::upload::attachments::{self, Attached, Attachment};
@@ -39,7 +40,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<Answer>(200, "the response"),
             Reply::error(403, "the session belongs to another agent"),
-            Reply::error(409, "the agent is not running or was deleted"),
+            Reply::error(
+                409,
+                "the agent is not running or was deleted, or the turn in `repeats` is open or no longer the last",
+            ),
         ]),
     Route::post("/api/agents/{id}/message/stream", "Send a message and stream the response", |call| {
         Box::pin(stream(call))
@@ -50,7 +54,7 @@ pub(crate) const ROUTES: &[Route] = &[
     .replies(&[
         EVENTS,
         Reply::error(403, "the session belongs to another agent"),
-        Reply::error(409, "the agent is not running"),
+        Reply::error(409, "the agent is not running, or the turn in `repeats` is open or no longer the last"),
     ]),
     Route::get("/api/agents/{id}/attach", "Stream the running turn or the next one", |call| Box::pin(attach(call)))
         .query::<AttachQuery>()
@@ -81,6 +85,10 @@ struct MessageBody {
     message: Option<String>,
     /// Session. Default: the current session. An unknown id creates a session with that id.
     session_id: Option<Uuid>,
+    /// A turn that answers the last message of the session. The new turn answers it again: it takes the place of that turn, which
+    /// stays in the history and is left out of later prompts.
+    #[serde(default)]
+    repeats: Option<Uuid>,
     /// Uploads of this agent, at most 32. Only images, PDFs and text are used.
     #[serde(default)]
     attachments: Option<Vec<Attachment>>,
@@ -162,10 +170,18 @@ impl Message {
             session = session.or(Some(own));
             taint = chat.mark(request.get_or_insert_default(), taint);
         }
+        let repeats = match body.repeats.map(TurnId) {
+            Some(turn) => {
+                let (home, repeated) = repeat::repeated(call, agent, session, turn).await?;
+                session = Some(home);
+                Some(repeated)
+            }
+            None => None,
+        };
         if body.thinking.unwrap_or(false) {
             request.get_or_insert_default().thinking = true;
         }
-        let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
+        let content = NewMessage { blocks, request, taint, found, repeats, ..NewMessage::default() };
         Ok(Self { agent, session, content, is_answered, room })
     }
 }

@@ -1,20 +1,24 @@
-//! The world's events on their way to `GET /api/world/events`: the last ones for those who come later, and each new one
-//! for those who watch. Whoever is slow is told how many were missed; nobody is waited for.
+//! The world's events on their way to `GET /api/world/events`: the last ones for those who come later, which `GET /api/events` lists,
+//! and each new one for those who watch. Whoever is slow is told how many were missed; nobody is waited for.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::limit;
+use agentsvc_systems::kernel::page::Page;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
 
 use crate::http::sse;
+use crate::http::timestamp::Moment;
 
 /// One event, shared by all that get it. Its wire form is written once, by the first that wants it.
 #[derive(Debug)]
@@ -51,44 +55,83 @@ impl Default for WorldEvents {
 }
 
 /// The event as clients get it.
-#[derive(Serialize)]
-struct Wire<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WorldEvent")]
+pub(crate) struct Wire<'a> {
+    /// Counts events since the start of the daemon.
     number: u64,
-    at: String,
+    at: Moment,
+    /// Turns of triggers and of messages of agents between the event and its first cause.
     depth: u8,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<Uuid>,
+    /// The event with its `kind` and fields.
+    #[schemars(with = "serde_json::Value")]
     event: &'a Event,
 }
 
+/// An event that writes itself as clients get it.
+pub(crate) struct KeptItem(Arc<Kept>);
+
+impl Serialize for KeptItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.shape().serialize(serializer)
+    }
+}
+
+/// The place behind an event of a list, as a cursor. It holds until the daemon restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventCursor {
+    start: u64,
+    number: u64,
+}
+
+impl fmt::Display for EventCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}", self.start, self.number)
+    }
+}
+
+impl FromStr for EventCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (start, number) = text.split_once('-').ok_or(())?;
+        Ok(Self { start: u64::from_str_radix(start, 16).map_err(drop)?, number: number.parse().map_err(drop)? })
+    }
+}
+
 impl Kept {
+    fn shape(&self) -> Wire<'_> {
+        let EventEnvelope { event, at, depth, .. } = &self.happened;
+        Wire {
+            number: self.number,
+            at: Moment(*at),
+            depth: *depth,
+            kind: event.kind().as_str(),
+            agent_id: event.agent().map(|id| id.0),
+            turn_id: event.turn().map(|id| id.0),
+            event,
+        }
+    }
+
     /// The event in the wire form of server-sent events.
     pub(crate) fn wire(&self) -> Bytes {
         let write = || {
-            let EventEnvelope { event, at, depth, .. } = &self.happened;
-            let wire = Wire {
-                number: self.number,
-                at: Timestamp::to_string(at),
-                depth: *depth,
-                kind: event.kind().as_str(),
-                agent_id: event.agent().map(|id| id.0),
-                turn_id: event.turn().map(|id| id.0),
-                event,
-            };
-            let mut bytes = format!("id: {}\n", id(self.start, self.number)).into_bytes();
-            bytes.extend_from_slice(&sse::event("event", &wire));
+            let mut bytes = format!("id: {}\n", self.place()).into_bytes();
+            bytes.extend_from_slice(&sse::event("event", &self.shape()));
             bytes.into()
         };
         self.wire.get_or_init(write).clone()
     }
-}
 
-/// What a client that comes back says it has seen.
-fn id(start: u64, number: u64) -> String {
-    format!("{start:x}-{number}")
+    /// Also what a client that comes back says it has seen.
+    const fn place(&self) -> EventCursor {
+        EventCursor { start: self.start, number: self.number }
+    }
 }
 
 impl WorldEvents {
@@ -123,10 +166,28 @@ impl WorldEvents {
         EventWatch { gap, kept: newer.skip(first).cloned().collect(), receiver: self.watchers.subscribe() }
     }
 
+    /// A page of the kept events that `wants` lets through, the newest first: at most `limit` behind the place `after`, and the number of
+    /// all. `None` when the place is of another start.
+    pub(crate) fn recent(
+        &self,
+        after: Option<EventCursor>,
+        limit: usize,
+        wants: impl Fn(&Event) -> bool,
+    ) -> Option<Page<KeptItem, EventCursor, Option<u64>>> {
+        if after.is_some_and(|place| place.start != self.start) {
+            return None;
+        }
+        let kept: Vec<_> = self.ring.lock().kept.iter().filter(|kept| wants(&kept.happened.event)).cloned().collect();
+        let total = Some(kept.len() as u64);
+        let mut older = kept.into_iter().rev().filter(|kept| after.is_none_or(|place| kept.number < place.number));
+        let items: Vec<_> = older.by_ref().take(limit).collect();
+        let next = items.last().map(|last| last.place()).filter(|_| older.next().is_some());
+        Some(Page { items: items.into_iter().map(KeptItem).collect(), next, total })
+    }
+
     /// The number in an id; `None` when it is none of this start's.
     fn number_of(&self, id: &str) -> Option<u64> {
-        let (start, number) = id.split_once('-')?;
-        number.parse().ok().filter(|_| u64::from_str_radix(start, 16) == Ok(self.start))
+        id.parse().ok().filter(|place: &EventCursor| place.start == self.start).map(|place| place.number)
     }
 }
 
@@ -169,8 +230,8 @@ impl EventWatch {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::AgentId;
     use agentsvc_components::kernel::taint::Taint;
+    use agentsvc_components::{AgentId, Timestamp};
 
     use super::*;
 
@@ -190,7 +251,7 @@ mod tests {
         for n in 1..=limit::WORLD_EVENTS_KEPT as u128 + 10 {
             events.note(happened(n));
         }
-        let id = |number| id(events.start, number);
+        let id = |number| EventCursor { start: events.start, number }.to_string();
         let mut all = events.watch(None, usize::MAX);
         assert_eq!((all.kept.len(), number(&mut all).await), (limit::WORLD_EVENTS_KEPT, 11));
         let mut some = events.watch(None, 2);
@@ -217,7 +278,7 @@ mod tests {
         for n in 1..=limit::WORLD_EVENTS_KEPT as u128 + 10 {
             events.note(happened(n));
         }
-        let id = |number| id(events.start, number);
+        let id = |number| EventCursor { start: events.start, number }.to_string();
         let mut late = events.watch(Some(&id(4)), usize::MAX);
         assert!(matches!(late.next().await, Some(Told::Lagged(6))));
         assert_eq!(number(&mut late).await, 11);
@@ -231,12 +292,36 @@ mod tests {
         for n in 1..=limit::WORLD_EVENTS_KEPT as u128 + 10 {
             events.note(happened(n));
         }
+        let id = |number| EventCursor { start: events.start - 1, number }.to_string();
         // Whether it was counted further or less far there: all that is kept is new to it.
-        for seen in [id(events.start - 1, 5_000), id(events.start - 1, 150), "150".to_owned(), "-".to_owned()] {
+        for seen in [id(5_000), id(150), "150".to_owned(), "-".to_owned()] {
             let mut of_before = events.watch(Some(&seen), usize::MAX);
             assert!(matches!(of_before.next().await, Some(Told::Restarted(10))), "{seen}");
             assert_eq!(number(&mut of_before).await, 11);
         }
+    }
+
+    #[test]
+    fn the_last_events_are_listed_in_pages() {
+        let events = WorldEvents::default();
+        for n in 1..=limit::WORLD_EVENTS_KEPT as u128 + 10 {
+            events.note(happened(n));
+        }
+        let odd = |event: &Event| event.agent().is_some_and(|agent| agent.0.as_u128() % 2 == 1);
+        let (mut numbers, mut after) = (Vec::new(), None);
+        loop {
+            let page = events.recent(after, 30, odd).unwrap();
+            assert_eq!(page.total, Some(limit::WORLD_EVENTS_KEPT as u64 / 2));
+            numbers.extend(page.items.iter().map(|item| item.0.number));
+            let Some(next) = page.next else { break };
+            after = Some(next.to_string().parse().unwrap());
+        }
+        let expected: Vec<u64> = (11..=209).rev().step_by(2).collect();
+        assert_eq!(numbers, expected);
+        let whole = events.recent(None, limit::WORLD_EVENTS_KEPT, |_| true).unwrap();
+        assert_eq!((whole.items.len(), whole.next), (limit::WORLD_EVENTS_KEPT, None));
+        let of_before = EventCursor { start: events.start - 1, number: 150 };
+        assert!(events.recent(Some(of_before), 1, |_| true).is_none());
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
 import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
+import { groupOf } from "./chat/variants.js";
 import { loadVoice } from "./chat/voice.js";
 import { Watch } from "./chat/watch.js";
 import { Welcome } from "./chat/welcome.js";
@@ -192,7 +193,7 @@ class Chat {
     return this.running() !== null;
   }
 
-  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`), `repeats` is the id of the turn that it asks again. */
+  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`), `repeats` is the first of the turns whose message it sends again. */
   async send(text, files = [], { repeats = null } = {}) {
     const [agent, session] = [this.agent, this.sessionId];
     if (this.sent.filter(({ live }) => !live.isOver).length >= STREAMS_MAX) {
@@ -201,16 +202,14 @@ class Chat {
     }
     const images = files.filter(({ content_type: type }) => type.startsWith("image/")).map((file) => ({ file_id: file.file_id, filename: file.filename, media_type: file.content_type, url: file.url }));
     const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
-    const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images }, (change) => this.log.grow(change));
+    const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images, repeats }, (change) => this.log.grow(change));
     live.message = text;
-    live.repeats = repeats;
-    if (repeats) live.node.dataset.repeats = repeats;
     const turn = { live, session };
     this.sent.push(turn);
     this.watch.stop();
     this.log.append(live.node);
     this.composer.refresh();
-    const body = { message: text, session_id: session, attachments: files.length > 0 ? files.map(({ file_id }) => ({ file_id })) : undefined, thinking: this.composer.isThinking || undefined };
+    const body = { message: text, session_id: session, repeats: repeats ?? undefined, attachments: files.length > 0 ? files.map(({ file_id }) => ({ file_id })) : undefined, thinking: this.composer.isThinking || undefined };
     try {
       await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event), { signal: this.ctx.signal });
       if (!live.isOver) live.end(null);
@@ -303,10 +302,10 @@ class Chat {
     }
   }
 
-  /** Says the message of `turn` again. */
+  /** Says the message of `turn` again: in its place where it is the last one, or else as a new message. */
   retry(turn) {
     const files = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
-    return this.send(turn.said?.content ?? "", files, { repeats: turn.id });
+    return this.send(turn.said?.content ?? "", files, { repeats: this.log.isLast(turn) && !this.isBusy() ? groupOf(turn) : null });
   }
 
   /** What the person said last. */

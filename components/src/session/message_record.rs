@@ -27,4 +27,7 @@ pub struct MessageRecord {
     /// Whether the response was stopped early.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
+    /// The first of the turns that answer the same message, where this turn answers it again; only in the message that begins it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub repeats: Option<TurnId>,
 }

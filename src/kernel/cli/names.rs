@@ -16,6 +16,10 @@ const PAGE: usize = 1_000;
 const PAGES_MAX: usize = 100;
 /// Pages of agents that are read to show their names.
 const AGENT_PAGES_MAX: usize = 10;
+/// Characters of an id that stand for it, at least.
+const SHORT_ID_MIN: usize = 4;
+/// Pages of found sessions that are read to find a title.
+const FOUND_PAGES_MAX: usize = 10;
 /// Ids that an error lists.
 const IDS_SHOWN: usize = 10;
 /// The keys under which items have their names. An instance of a hand has that of the hand.
@@ -41,14 +45,21 @@ pub(crate) struct Listed {
     is_filtered: bool,
     /// The items have no names; the name of an agent stands for the only one of that agent.
     is_of_agents: bool,
+    /// They are sessions, most of which have no name: the beginning of an id, or the line with which one begins, stands for it.
+    are_sessions: bool,
 }
 
 impl Listed {
     /// The items at `path`, of which one is called `noun`.
     pub(crate) fn new(path: impl Into<String>, noun: impl Into<String>) -> Self {
         let noun = noun.into();
-        let command = format!("{noun} list");
-        Self { path: path.into(), noun, command, id: "id", is_filtered: false, is_of_agents: false }
+        let (command, are_sessions) = (format!("{noun} list"), noun == "session");
+        Self { path: path.into(), noun, command, id: "id", is_filtered: false, is_of_agents: false, are_sessions }
+    }
+
+    /// The sessions of the agent with this id.
+    pub(crate) fn sessions_of(agent: &str) -> Self {
+        Self::new(format!("/api/agents/{agent}/sessions"), "session")
     }
 
     /// All agents.
@@ -86,6 +97,8 @@ impl Listed {
         let (ids, typed) = (ids.join(", "), clean(typed));
         let text = if self.is_of_agents {
             format!("agent {typed} has {count} {noun}s; pass the id of one: {ids}{more}")
+        } else if self.are_sessions {
+            format!("{count} {noun}s match {typed}; pass the id of one: {ids}{more}")
         } else {
             format!("{count} {noun}s are named {typed}; pass the id of one: {ids}{more}")
         };
@@ -128,7 +141,8 @@ impl Client {
             true => Box::pin(self.agent_id(typed)).await.ok(),
             false => None,
         };
-        let (mut ids, mut known) = (Vec::new(), Vec::new());
+        let (mut ids, mut short, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        let is_short = listed.are_sessions && is_short_id(typed);
         let mut is_id = false;
         let is_whole = self.walk(&listed.path, PAGES_MAX, |item| {
             let id = listed.id_of(item);
@@ -138,6 +152,8 @@ impl Client {
                 || agent.is_some() && item["agent_id"].as_str() == agent.as_deref()
             {
                 ids.push(id);
+            } else if is_short && starts_with(&id, typed) {
+                short.push(id);
             }
             if known.len() < PAGE {
                 known.extend(name_of(item));
@@ -148,7 +164,13 @@ impl Client {
         if is_id {
             return Ok(typed.to_owned());
         }
-        match listed.only(typed, ids)? {
+        for ids in [ids, short] {
+            if let Some(id) = listed.only(typed, ids)? {
+                return Ok(id);
+            }
+        }
+        let titled = if listed.are_sessions { self.titled(listed, typed).await? } else { Vec::new() };
+        match listed.only(typed, titled)? {
             Some(id) => Ok(id),
             None if is_whole => Err(listed.missing(typed, &known)),
             None => Err(Error::NotFound(format!(
@@ -170,6 +192,36 @@ impl Client {
             let id = self.id_of(listed, typed).await?;
             if !ids.contains(&id) {
                 ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The sessions that begin with the line `typed`, or whose first line it is the beginning of where it ends with `…`: what the page
+    /// calls a session without a label.
+    async fn titled(&self, listed: &Listed, typed: &str) -> Result<Vec<String>, Error> {
+        let beginning = typed.strip_suffix('…');
+        let mut query = vec![("q", beginning.unwrap_or(typed).trim())];
+        let agent = listed.path.strip_prefix("/api/agents/").and_then(|path| path.strip_suffix("/sessions"));
+        query.extend(agent.map(|agent| ("agent_id", agent)));
+        let (mut ids, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..FOUND_PAGES_MAX {
+            let mut page = query.clone();
+            page.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let (found, next) = self.page("/api/sessions/search", &page).await?;
+            for session in found.iter().filter(|session| session["label"].is_null() && session["matched"] == "message")
+            {
+                let id = listed.id_of(session);
+                let (messages, _) = self.page(&format!("/api/sessions/{id}"), &[("limit", "1")]).await?;
+                let said = messages.first().map(|message| field(message, "/content")).unwrap_or_default();
+                let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+                if line == typed || beginning.is_some_and(|beginning| line.starts_with(beginning)) {
+                    ids.push(id);
+                }
+            }
+            cursor = next;
+            if cursor.is_none() {
+                break;
             }
         }
         Ok(ids)
@@ -225,6 +277,16 @@ impl Client {
         }
         Ok(false)
     }
+}
+
+/// Could it be the beginning of an id?
+fn is_short_id(typed: &str) -> bool {
+    typed.len() >= SHORT_ID_MIN && typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Does an id begin so, in whichever case that is typed?
+fn starts_with(id: &str, typed: &str) -> bool {
+    id.get(..typed.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(typed))
 }
 
 fn name_of(item: &Value) -> Option<String> {
@@ -338,6 +400,17 @@ mod tests {
         assert_eq!(error.to_string(), text);
         let error = goals.clone().of_agents().only("a", vec!["1".to_owned(), "2".to_owned()]).unwrap_err();
         assert_eq!(error.to_string(), "agent a has 2 goals; pass the id of one: 1, 2");
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_is_known() {
+        assert!(
+            is_short_id("0189") && is_short_id("01890000-00A") && !is_short_id("018") && !is_short_id("face to face")
+        );
+        assert!(starts_with("01890a00-0000", "01890A00-") && !starts_with("0189", "01890"));
+        let sessions = Listed::sessions_of("7");
+        let error = sessions.only("0189", vec!["0189-a".to_owned(), "0189-b".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "2 sessions match 0189; pass the id of one: 0189-a, 0189-b");
     }
 
     #[test]

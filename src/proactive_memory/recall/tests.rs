@@ -52,7 +52,8 @@ impl Content for Stored {
         assert_eq!(range, MessageRange::After { after: Some((4, u32::MAX)), limit: 1 });
         let blocks = vec![Block::Text { text: "which tea?".to_owned() }];
         let (turn, role, created_at) = (TurnId(Uuid::nil()), Role::User, Timestamp(1));
-        let record = MessageRecord { turn, role, blocks, created_at, usage: None, model: None, stopped: false };
+        let record =
+            MessageRecord { turn, role, blocks, created_at, usage: None, model: None, stopped: false, repeats: None };
         Ok(vec![MessageRow { ordinal: 5, index: 0, record }])
     }
 

@@ -25,6 +25,7 @@ use agentsvc_components::plugin::PromptChanged;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled, RecalledEntry};
 use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
@@ -34,7 +35,7 @@ use agentsvc_components::turn::outcome::{
 };
 use agentsvc_components::usage::record::{CallRecord, SweepUsage, UsageSwept};
 use agentsvc_components::usage::{CallUse, Scope};
-use agentsvc_components::{Actor, AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
+use agentsvc_components::{Actor, AgentId, ApprovalId, LogId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 use agentsvc_systems::kernel::record;
@@ -427,4 +428,10 @@ fn is_taken<C: Command>(engine: &mut Engine, actor: Actor, command: C) -> bool {
     // A refusal is told at once.
     engine.command(actor, command, ReplySlot::new(move |reply| told.store(reply.is_err(), Ordering::Relaxed)));
     !is_refused.load(Ordering::Relaxed)
+}
+
+/// The log of a session, and the turns in it.
+fn log_of(engine: &Engine, session: SessionId) -> Option<(LogId, u32)> {
+    let mut sessions = engine.world().try_query::<(&SessionId, &Session)>()?;
+    sessions.iter(engine.world()).find(|(id, _)| **id == session).map(|(_, home)| (home.log, home.next_ordinal))
 }

@@ -106,6 +106,7 @@ fn send(world: &mut World, it: SendA2aTask) -> Result<A2aTaskView, Refusal> {
         request,
         taint: Taint::GUEST,
         found: it.found,
+        repeats: None,
     };
     let (_, taken) = take(world, it.agent, Some(it.session), message, false, None)?;
     let now = world.resource::<Now>().0;

@@ -120,6 +120,7 @@ fn new_message(
         request: Some(Box::new(request)),
         taint: if is_admin { Taint::NONE } else { Taint::CHAT },
         found: message.found.clone(),
+        repeats: None,
     }
 }
 

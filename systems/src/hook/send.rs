@@ -115,6 +115,7 @@ fn send(world: &mut World, it: SendHookCall) -> Result<HookCallView, Refusal> {
             request,
             taint: it.taint,
             found: it.found,
+            repeats: None,
         };
         let (_, taken) = take(world, it.agent, it.session, message, false, None)?;
         HookCall { session: Some(taken.session), turn: Some(taken.turn), ..call }

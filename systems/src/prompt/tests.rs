@@ -36,6 +36,7 @@ fn record(role: Role, blocks: Vec<Block>) -> MessageRecord {
         usage: None,
         model: None,
         stopped: false,
+        repeats: None,
     }
 }
 

@@ -146,6 +146,7 @@ pub(super) fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messa
             usage: None,
             model: message.model.clone(),
             stopped: false,
+            repeats: None,
         };
         put_row(world, session, record::put_content(record::message_key(MessageKey { log, ordinal, index }), &record));
         count += u32::from(message.role != Role::Tool);

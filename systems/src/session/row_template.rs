@@ -35,6 +35,7 @@ impl RowTemplate {
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         };
         let row = encode(&row);
         let turn_at = row.windows(turn.as_bytes().len()).position(|bytes| bytes == turn.as_bytes());
@@ -91,7 +92,7 @@ mod tests {
             let key = MessageKey { log: LogId(7), ordinal: 3, index: 0 };
             let blocks = vec![Block::Text { text: text.clone() }];
             let record =
-                MessageRecord { turn, role: Role::User, blocks, created_at, usage: None, model: None, stopped: false };
+                MessageRecord { turn, role: Role::User, blocks, created_at, usage: None, model: None, stopped: false, repeats: None };
             prop_assert_eq!(RowTemplate::new(text, created_at).put(key, turn), put_content(message_key(key), &record));
         }
     }

@@ -128,7 +128,7 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
     let has_results = messages.iter().flat_map(|message| &message.blocks).any(is_result);
     let taint = if has_results { Taint::TOOL } else { Taint::NONE };
     let opening = Opening::Messages(messages);
-    let turn = NewTurn { opening, origin, request, streaming, depth: 0, link: None, taint };
+    let turn = NewTurn { opening, origin, request, streaming, depth: 0, link: None, taint, repeats: None };
     Ok(message::begin(world, owner, session, turn))
 }
 

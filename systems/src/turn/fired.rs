@@ -112,7 +112,7 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
     let opening = Opening::Said(said);
     let is_plain = profile.is_none() && user.is_none() && began_in.is_none();
     let request = (!is_plain).then(|| Box::new(TurnRequest { profile, user, began_in, ..TurnRequest::default() }));
-    let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint };
+    let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint, repeats: None };
     Ok(message::begin(world, agent, session, turn))
 }
 

@@ -12,14 +12,14 @@ use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::{InjectionFound, Taint};
 use agentsvc_components::session::Session;
-use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall, Usage, text_of};
-use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall, Usage};
 use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::fired::Said;
-use super::{Children, MessageCame, Waiting, admit, inbox, share};
+use super::repeat::Repeated;
+use super::{Children, MessageCame, Waiting, admit, first_rows, inbox, repeat, share};
 use crate::event::event_text;
 use crate::event::told::{self, Events};
 use crate::kernel::acting::Acting;
@@ -29,8 +29,6 @@ use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Outbox;
 use crate::kernel::reaction::react;
-use crate::kernel::record::{BoxedRecord, MessageKey, message_key, put_content};
-use crate::session::{MESSAGE_KEY_BYTES, SaidRow};
 use crate::{budget, proactive_memory, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
@@ -69,6 +67,9 @@ pub struct NewMessage {
     pub taint: Taint,
     /// What the scanner found in it.
     pub found: Vec<InjectionFound>,
+    /// What its turn answers again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeated>,
 }
 
 impl NewMessage {
@@ -183,6 +184,9 @@ pub(crate) fn take(
     if let Some(found) = found {
         check_inbox(world, found)?;
     }
+    if let Some(repeated) = message.repeats {
+        repeat::check(world, found, repeated)?;
+    }
     let entity = match (found, session) {
         (Some(entity), _) => entity,
         (None, id) => {
@@ -233,10 +237,11 @@ fn open(
     link: Option<ParentLink>,
     depth: u8,
 ) -> (Entity, MessageTaken) {
-    let NewMessage { blocks, origin, request, taint, found } = message;
+    let NewMessage { blocks, origin, request, taint, found, repeats } = message;
+    let repeats = repeats.map(|repeated| repeated.first);
     let opening = Opening::Messages(vec![ChatMessage { role: Role::User, blocks }]);
     let (turn, taken) =
-        begin(world, owner, session, NewTurn { opening, origin, request, streaming, depth, link, taint });
+        begin(world, owner, session, NewTurn { opening, origin, request, streaming, depth, link, taint, repeats });
     let (actor, agent) = (world.resource::<Acting>().0, id_of::<AgentId>(world, owner));
     for found in &found {
         taint::add(world, turn, Taint::INJECTION, origin.as_str());
@@ -296,6 +301,8 @@ pub(super) struct NewTurn {
     pub(super) link: Option<ParentLink>,
     /// Untrusted content that it begins with.
     pub(super) taint: Taint,
+    /// The first of the turns that answer its message, where it answers one again.
+    pub(super) repeats: Option<TurnId>,
 }
 
 /// Makes the turn and its rows. Messages that came with it stand before it like turns of their own: each user message
@@ -311,11 +318,11 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
             let addresses = taint::addresses::of_messages(world, &messages);
             taint::addresses::begin(world, session, new.origin, taint, &addresses);
             let text = messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
-            (text, write_messages(world, session, turn, messages), None)
+            (text, first_rows::write_messages(world, session, turn, messages, new.repeats), None)
         }
         Opening::Said(said) => {
             taint::addresses::begin(world, session, new.origin, taint, &said.addresses);
-            let (row, ordinal) = write_said(world, session, turn, &said);
+            let (row, ordinal) = first_rows::write_said(world, session, turn, &said);
             (Arc::clone(&said.told), (ordinal, 1), Some(row))
         }
     };
@@ -391,39 +398,6 @@ const fn source_of(origin: Origin) -> &'static str {
         Origin::Hook { .. } => "a hook",
         Origin::Channel { .. } => "the message of a chat",
     }
-}
-
-/// Writes the rows that a turn begins with; gives the last ordinal and the index of its next row.
-fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Vec<ChatMessage>) -> (u32, u32) {
-    let now = world.resource::<Now>().0;
-    let home = world.get::<Session>(session).expect("found or spawned by the caller");
-    let (mut ordinal, mut index, log) = (home.next_ordinal, 0, home.log);
-    let mut counted = 0;
-    for ChatMessage { role, blocks } in messages {
-        if role == Role::User && index > 0 {
-            (ordinal, index) = (ordinal + 1, 0);
-        }
-        counted += u32::from(role == Role::User || (role == Role::Assistant && !text_of(&blocks).is_empty()));
-        let row = MessageRecord { turn, role, blocks, created_at: now, usage: None, model: None, stopped: false };
-        session::put_row(world, session, put_content(message_key(MessageKey { log, ordinal, index }), &row));
-        index += 1;
-    }
-    let mut home = world.get_mut::<Session>(session).expect("found above");
-    home.next_ordinal = ordinal + 1;
-    home.message_count += counted;
-    home.updated_at = now;
-    (ordinal, index)
-}
-
-/// The one row that a fired turn begins with, and its ordinal.
-fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> (BoxedRecord, u32) {
-    let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
-    let (log, ordinal) = (home.log, home.next_ordinal);
-    home.next_ordinal += 1;
-    home.message_count += 1;
-    home.updated_at = said.at;
-    session::grow(world, session, MESSAGE_KEY_BYTES + said.row.bytes());
-    (Box::new(SaidRow { row: Arc::clone(&said.row), at: MessageKey { log, ordinal, index: 0 }, turn }), ordinal)
 }
 
 /// The part of a message that its event carries. A long message is not joined for it.

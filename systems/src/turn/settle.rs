@@ -127,5 +127,6 @@ pub(super) fn answer_row(world: &World, entity: Entity, answer: ModelAnswer, sto
         model: Some(model_name(&answer)),
         blocks: answer.blocks,
         stopped,
+        repeats: None,
     }
 }

@@ -185,7 +185,16 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
     let blocks = vec![Block::ToolResult { call_id: call.id, name: call.name, content, is_error }];
     let turn = id_of::<TurnId>(world, entity);
     let created_at = world.resource::<Now>().0;
-    let row = MessageRecord { turn, role: Role::Tool, blocks, created_at, usage: None, model: None, stopped: false };
+    let row = MessageRecord {
+        turn,
+        role: Role::Tool,
+        blocks,
+        created_at,
+        usage: None,
+        model: None,
+        stopped: false,
+        repeats: None,
+    };
     write_row(world, entity, index, &row);
 }
 

@@ -322,7 +322,7 @@ async fn post(
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.state::<StreamHub>().subscribe(session);
-    let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
+    let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found, repeats: None };
     posting.store(true, Ordering::Relaxed);
     let message = PostMessage { agent, session: Some(session), message };
     let taken = api.bridge.ask_holding(message, Some(room)).await?;

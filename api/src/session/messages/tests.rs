@@ -20,6 +20,7 @@ impl Log {
                 usage: None,
                 model: None,
                 stopped: false,
+                repeats: None,
             },
         };
         let rows = turns.iter().enumerate();

@@ -52,6 +52,36 @@ export function statements(text) {
   return found;
 }
 
+/** The statements of `text`, and behind each that is a table in one value those of that table: they have the statement as `table`. */
+function entries(text) {
+  try {
+    return statements(text)?.flatMap((one) => [one, ...(one.isHeader ? [] : inside(text, one))]) ?? null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+const isTable = (text, one) => !one.isHeader && text[one.from] === "{";
+
+/** What stands in the table that is the value of `table`; nothing where that is none. */
+function inside(text, table) {
+  const found = [];
+  if (!isTable(text, table)) return found;
+  for (let at = blank(text, table.from + 1); text[at] !== "}";) {
+    const key = keyAt(text, at);
+    if (text[key.at] !== "=") throw new SyntaxError("a key has no value");
+    const from = blank(text, key.at + 1);
+    const to = valueEnd(text, from, ",}#\r\n");
+    const one = { path: [...table.path, ...key.path], start: at, end: to, from, to, isHeader: false, isMany: table.isMany, table };
+    found.push(one, ...inside(text, one));
+    at = blank(text, to);
+    if (text[at] === ",") at = blank(text, at + 1);
+    else if (text[at] !== "}") throw new SyntaxError("a table is not closed");
+  }
+  return found;
+}
+
 /** Behind white space, line ends and comments. */
 function blank(text, at) {
   while (at < text.length) {
@@ -114,14 +144,14 @@ function stringEnd(text, at) {
   throw new SyntaxError("a string is not closed");
 }
 
-function valueEnd(text, at) {
+function valueEnd(text, at, ends = "#\r\n") {
   const start = at;
   let depth = 0;
   while (at < text.length) {
     const char = text[at];
     if (char === '"' || char === "'") at = stringEnd(text, at);
     else if (depth > 0 && char === "#") at = endOfLine(text, at);
-    else if (depth === 0 && "#\r\n".includes(char)) break;
+    else if (depth === 0 && ends.includes(char)) break;
     else {
       if (char === "[" || char === "{") depth += 1;
       if (char === "]" || char === "}") depth -= 1;
@@ -139,27 +169,34 @@ const within = (path, table) => path.length > table.length && same(path.slice(0,
 
 /**
  * `text` with `value` at the first of `paths` that it has, or else at the first; at the others there is nothing. An empty value is
- * taken out. Null where the text cannot be followed, or writes the table of the key in one line.
+ * taken out. Null where the text cannot be followed, or has something else than a table where the key would stand.
  */
 export function withValue(text, paths, value) {
-  const has = (path) => statements(text)?.find((one) => !one.isHeader && !one.isMany && same(one.path, path));
+  const has = (path) => entries(text)?.find((one) => !one.isHeader && !one.isMany && same(one.path, path));
   const kept = literal(value) === null ? null : (paths.find(has) ?? paths[0]);
   for (const path of paths) {
     if (path === kept) continue;
     const old = has(path);
     if (old) text = without(text, old);
   }
-  if (kept === null) return statements(text) === null || paths.some((path) => isClosed(text, path)) ? null : text;
+  if (kept === null) return entries(text) === null || paths.some((path) => isClosed(text, path)) ? null : text;
   const old = has(kept);
   if (old) return text.slice(0, old.from) + literal(value) + text.slice(old.to);
   return added(text, kept, literal(value));
 }
 
-/** Is the table of `path` written as one value? */
-const isClosed = (text, path) => statements(text).some((one) => !one.isHeader && within(path, one.path));
+/** Stands something else where the table of `path` would? */
+const isClosed = (text, path) => entries(text).some((one) => !one.isHeader && !isTable(text, one) && within(path, one.path));
 
 /** `text` without a statement, and without the header that then stands above nothing. */
 function without(text, old) {
+  if (old.table) {
+    const beside = entries(text).filter(({ table }) => table?.from === old.table.from);
+    const at = beside.findIndex(({ from }) => from === old.from);
+    if (beside.length === 1) return without(text, old.table);
+    const [from, to] = at + 1 < beside.length ? [old.start, beside[at + 1].start] : [beside[at - 1].to, old.to];
+    return text.slice(0, from) + text.slice(to);
+  }
   const next = text.slice(0, old.start) + text.slice(old.end);
   const all = statements(next) ?? [];
   const header = all.findLast((one) => one.isHeader && one.start < old.start);
@@ -171,7 +208,14 @@ function without(text, old) {
 
 function added(text, path, value) {
   const all = statements(text);
-  if (all === null || isClosed(text, path)) return null;
+  const known = entries(text);
+  if (known === null || isClosed(text, path)) return null;
+  const open = known.findLast((one) => isTable(text, one) && !one.isMany && within(path, one.path));
+  if (open) {
+    const last = known.findLast(({ table }) => table?.from === open.from);
+    const entry = `${path.slice(open.path.length).join(".")} = ${value}`;
+    return last ? `${text.slice(0, last.to)}, ${entry}${text.slice(last.to)}` : `${text.slice(0, open.from)}{ ${entry} }${text.slice(open.to)}`;
+  }
   const table = path.slice(0, -1);
   const header = table.length === 0 ? null : all.find((one) => one.isHeader && !one.isMany && same(one.path, table));
   const line = `${path.at(-1)} = ${value}\n`;
@@ -191,14 +235,14 @@ function added(text, path, value) {
 const inserted = (text, at, line) => text.slice(0, at) + (at > 0 && text[at - 1] !== "\n" ? "\n" : "") + line + text.slice(at);
 
 /** The keys of `text`, in their order, each once, with the first two parts of their names; those below `[[...]]` as the name of the list. */
-export const keysOf = (text) => [...new Set((statements(text) ?? []).filter(({ isHeader, isMany }) => !isHeader || isMany).map(({ path, isMany }) => path.slice(0, isMany ? 1 : 2).join(".")))];
+export const keysOf = (text) => [...new Set((entries(text) ?? []).filter((one) => (!one.isHeader || one.isMany) && !isTable(text, one)).map(({ path, isMany }) => path.slice(0, isMany ? 1 : 2).join(".")))];
 
 /** Does `text` have a value at `path`? */
-export const hasValue = (text, path) => (statements(text) ?? []).some((one) => !one.isHeader && !one.isMany && same(one.path, path));
+export const hasValue = (text, path) => (entries(text) ?? []).some((one) => !one.isHeader && !one.isMany && same(one.path, path));
 
 /** The text at `path`; "" where there is none, and null where it cannot be read without the daemon. */
 export function textAt(text, path) {
-  const one = statements(text)?.find((one) => !one.isHeader && !one.isMany && same(one.path, path));
+  const one = entries(text)?.find((one) => !one.isHeader && !one.isMany && same(one.path, path));
   const value = one ? text.slice(one.from, one.to) : '""';
   if (/^'[^']*'$/.test(value)) return value.slice(1, -1);
   try {

@@ -18,7 +18,7 @@ export async function branchAt(chat, turns) {
 
 /** Sends a message in place of the one of `turn`, in a branch that begins before it. */
 export async function sendEdited(chat, turn, text, files) {
-  if (mayBranch()) await branchAt(chat, turn.ordinal);
+  if (mayBranch()) await branchAt(chat, chat.log.variantsOf(turn)[0]?.ordinal ?? turn.ordinal);
   const pictures = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
   return chat.send(text, [...pictures, ...files]);
 }

@@ -2,7 +2,7 @@
 
 import { h, hidden } from "../../lib/dom.js";
 import { LiveMarkdown } from "../../lib/markdown.js";
-import { answerFrame, remark, saidNode, ToolNode } from "./turn.js";
+import { answerFrame, remark, repeatsOf, saidNode, ToolNode } from "./turn.js";
 
 /** A running turn on the screen. `live.node` may leave the screen and come back. */
 export class LiveTurn {
@@ -12,7 +12,7 @@ export class LiveTurn {
     this.frame = answerFrame(agentName);
     this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent is responding"));
     this.frame.parts.append(this.wait);
-    this.node = h("article", { class: "turn live", "aria-busy": "true" }, this.frame.node);
+    this.node = h("article", { class: "turn live", "aria-busy": "true", data: repeatsOf(said) }, this.frame.node);
     this.tools = [];
     this.text = null;
     this.drawing = 0;
@@ -20,8 +20,6 @@ export class LiveTurn {
     this.isOver = false;
     /** What tells its stored turn: the id, or, where that is not known, the text that was sent. */
     this.turnId = null;
-    /** The turn whose message this one sends again. */
-    this.repeats = null;
     this.message = "";
     if (said) this.say(said);
   }

@@ -5,7 +5,7 @@ import { showError } from "../../lib/dialogs.js";
 import { icon } from "../../lib/icons.js";
 import { hold } from "./carry.js";
 import { storedTurn } from "./turn.js";
-import { Variants } from "./variants.js";
+import { groupOf, Variants } from "./variants.js";
 
 const PAGE_MESSAGES = 60;
 const TRACES = 60;
@@ -105,7 +105,6 @@ export class Log {
     const openFrom = page.turns.length - page.queued;
     const isNear = this.isAtEnd;
     const endedId = ended && this.idOf(ended, page.turns);
-    if (endedId && ended.repeats) this.variants.add(endedId, ended.repeats);
     page.turns.forEach((turn, at) => {
       const isOpen = at >= openFrom;
       const known = this.stored.get(turn.id);
@@ -129,6 +128,17 @@ export class Log {
     return live.turnId ?? turns.find((turn) => !this.stored.has(turn.id) && turn.said?.content?.trim().startsWith(text))?.id ?? null;
   }
 
+  /** The turns that answer the same message as `turn`, as far as they are here, in their order. */
+  variantsOf(turn) {
+    return [...this.stored.values()].map((known) => known.turn).filter((other) => groupOf(other) === groupOf(turn)).sort((a, b) => a.ordinal - b.ordinal);
+  }
+
+  /** Is `turn` one of those that answer the last message? */
+  isLast(turn) {
+    const newest = Math.max(...[...this.stored.values()].map((known) => known.turn.ordinal));
+    return this.variantsOf(turn).at(-1)?.ordinal === newest;
+  }
+
   /** Puts `node` into the place of another element of the same turn: with the same open, and the focus. */
   replace(old, node) {
     const give = hold(old);
@@ -144,6 +154,7 @@ export class Log {
     const waits = [...this.stored.values()].find(({ isOpen }) => isOpen)?.node ?? null;
     if (known) this.replace(known.node, live.node);
     else this.list.insertBefore(live.node, waits);
+    this.variants.arrange(this.list);
     this.toEnd();
   }
 

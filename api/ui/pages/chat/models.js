@@ -1,8 +1,9 @@
 // The choice of a model: all models of the providers that can be asked, to search by name.
 
 import { Failure, get } from "../../lib/api.js";
+import { offered, textInput } from "../../lib/controls.js";
 import { ask, toast } from "../../lib/dialogs.js";
-import { h } from "../../lib/dom.js";
+import { field, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { factsOf } from "../../lib/models.js";
@@ -32,6 +33,7 @@ export async function pickModel({ title, action = "Use this model", present, sub
     read: async (_, q) => ({ items: fits(q ?? ""), next: null }),
     open: (model) => {
       chosen = model;
+      for (const made of [provider, id]) made.control.value = "";
       list.select(key(model));
       note.textContent = `${model.display_name || model.id} of ${providerOf(model)}`;
     },
@@ -47,12 +49,27 @@ export async function pickModel({ title, action = "Use this model", present, sub
       list.open(list.items[0]);
     }
   });
+  // The daemon asks a provider for whatever model is named; the list has only those that it knows.
+  const provider = field("Provider", textInput(""));
+  provider.append(offered(provider.control, [...names.keys()].sort()));
+  const id = field("Model id", textInput("", { spellcheck: "false" }), { hint: "As the provider calls it." });
+  const typed = h("details", { class: "typed-model", oninput: () => { chosen = null; list.select(null); } }, h("summary", {}, "A model that is not listed"), h("div", { class: "stack" }, provider, id));
   const note = h("p", { class: "hint", role: "status" }, present.model ? `Now: ${providerOf(present)}, ${present.model}` : "Now: the default model");
+  /** The model that was typed, or null. */
+  const written = () => {
+    const [of, name] = [provider, id].map((made) => made.control.value.trim());
+    if (of === "" && name === "") return null;
+    if (of === "") throw new Failure("Enter the provider of the model.", 400, { field: "provider" });
+    if (name === "") throw new Failure("Enter the id of the model.", 400, { field: "model" });
+    return { provider: of, id: name };
+  };
   list.reload("").then(() => list.select(now));
   const done = await ask({
     title, action,
-    body: [h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, list.node)), note],
+    body: [h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, list.node)), typed, note],
+    fields: { provider, model: id },
     submit: async () => {
+      chosen ??= written();
       if (!chosen) throw new Failure("Select a model from the list.", 400);
       await submit(chosen);
     },

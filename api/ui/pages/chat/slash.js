@@ -65,7 +65,7 @@ export class Slash {
     fill(this.menu, this.matches.map((command, at) => h("li", {
       id: `command-${at}`, role: "option", "aria-selected": String(at === this.active),
       onpointerdown: (event) => { event.preventDefault(); this.take(command); },
-    }, h("b", {}, command.command), command.argument ? h("span", { class: "mono faint" }, command.argument) : null, h("span", { class: "cut grow dim" }, command.description), command.isSkill ? h("span", { class: "badge" }, "skill") : null)));
+    }, h("b", {}, command.command), command.argument ? h("span", { class: "mono faint" }, command.argument) : null, h("span", { class: "grow dim" }, command.description), command.isSkill ? h("span", { class: "badge" }, "skill") : null)));
     if (this.menu.hidden) this.input.removeAttribute("aria-activedescendant");
     else {
       this.input.setAttribute("aria-activedescendant", `command-${this.active}`);

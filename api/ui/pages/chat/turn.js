@@ -200,7 +200,7 @@ export function remark(text, kind = "", actions = []) {
  * `turn` is `{ id, said, steps, trace }`: the person's message and the others in order.
  */
 export function storedTurn(turn, agentName, { retry, edit = null, branch = null, isOpen = false, agentId }) {
-  const node = h("article", { class: "turn", data: { turn: turn.id } });
+  const node = h("article", { class: "turn", data: { turn: turn.id, answered: turn.steps.some(({ role }) => role === "Assistant"), ...repeatsOf(turn.said) } });
   if (turn.said) node.append(saidNode(turn.said, edit && can("chat") ? () => edit(turn) : null));
   if (isOpen) {
     node.append(h("div", { class: "answer waits" }, h("span", { class: "spinner" }), h("span", { class: "dim" }, "Queued …")));
@@ -217,6 +217,9 @@ export function storedTurn(turn, agentName, { retry, edit = null, branch = null,
   node.append(answer);
   return node;
 }
+
+/** The data of a turn that answers again what another answered. */
+export const repeatsOf = (said) => (said?.repeats ? { repeats: said.repeats } : {});
 
 /** Puts thoughts, texts and tool calls into `parts`, in their order; gives all the text. */
 function fillParts(parts, turn) {

@@ -3,39 +3,22 @@
 import { h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 
-const KEPT = "agentsvc-variants";
-/** Repetitions that this browser knows; beyond that the oldest are shown one below the other, as in every other browser. */
-const KEPT_MAX = 300;
-
-function read() {
-  try {
-    return new Map(JSON.parse(localStorage.getItem(KEPT)) ?? []);
-  } catch {
-    return new Map();
-  }
-}
+/** The turn that stands for all that answer the same message: the first of them. */
+export const groupOf = (turn) => turn.said?.repeats ?? turn.id;
 
 export class Variants {
   constructor() {
-    /** Turns that repeat another, by their ids. */
-    this.repeats = read();
-    /** The turn that is shown of a group, by the id of its first. */
+    /** The turn that is shown of a group, by the group. */
     this.shown = new Map();
   }
 
-  /** Notes that the turn `id` repeats another. */
-  add(id, of) {
-    this.repeats = new Map([...read(), [id, of]].slice(-KEPT_MAX));
-    localStorage.setItem(KEPT, JSON.stringify([...this.repeats]));
-  }
-
-  /** The turns of `list` in groups: each repeats the one right before it. */
+  /** The turns of `list` in groups: each repeats those right before it. */
   groupsOf(list) {
     const groups = [];
     for (const node of list.querySelectorAll(":scope > article.turn")) {
-      const of = node.dataset.repeats ?? this.repeats.get(node.dataset.turn);
-      const before = groups.at(-1);
-      if (of && before?.some((other) => other.dataset.turn === of)) before.push(node);
+      const { repeats } = node.dataset;
+      const [first] = groups.at(-1) ?? [];
+      if (repeats && first && (first.dataset.repeats ?? first.dataset.turn) === repeats) groups.at(-1).push(node);
       else groups.push([node]);
     }
     return groups;
@@ -45,8 +28,7 @@ export class Variants {
   arrange(list) {
     for (const node of list.querySelectorAll(".variant-steps")) node.remove();
     for (const group of this.groupsOf(list)) {
-      const [first] = group;
-      const wanted = group.findIndex((node) => node.dataset.turn && node.dataset.turn === this.shown.get(first.dataset.turn));
+      const wanted = group.findIndex((node) => node.dataset.turn && node.dataset.turn === this.shown.get(node.dataset.repeats ?? node.dataset.turn));
       // What is being written is what one waits for.
       const at = group.at(-1).classList.contains("live") || wanted < 0 ? group.length - 1 : wanted;
       group.forEach((node, index) => { node.hidden = index !== at; });
@@ -56,11 +38,16 @@ export class Variants {
 
   steps(list, group, at) {
     const to = (index) => {
-      this.shown.set(group[0].dataset.turn, group[index].dataset.turn);
+      const { repeats, turn } = group[index].dataset;
+      this.shown.set(repeats ?? turn, turn);
       this.arrange(list);
       group[index].querySelector(`.variant-steps button:${index < at ? "first" : "last"}-of-type`)?.focus();
     };
     const button = (label, index, turned) => h("button", { type: "button", class: `quiet small only-icon${turned ? " turned" : ""}`, "aria-label": label, title: label, disabled: index < 0 || index >= group.length, onclick: () => to(index) }, icon("chevron", 14));
-    return h("span", { class: "variant-steps", role: "group", "aria-label": "Answers to this message" }, button("Earlier answer", at - 1, true), h("span", {}, `${at + 1} / ${group.length}`), button("Later answer", at + 1, false));
+    // The newest that the model answered, or answers, is what later prompts have.
+    const counting = group.findLastIndex((node) => node.classList.contains("live") || node.dataset.answered === "true");
+    return h("span", { class: "variant-steps", role: "group", "aria-label": "Answers to this message" },
+      button("Earlier answer", at - 1, true), h("span", {}, `${at + 1} / ${group.length}`), button("Later answer", at + 1, false),
+      counting >= 0 && counting !== at ? h("span", { class: "variant-note" }, "Left out of later prompts. Branch here to continue from it.") : null);
   }
 }

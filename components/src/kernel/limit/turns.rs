@@ -27,6 +27,8 @@ limits! {
     /// Turns in one session's inbox, the running one included, above which messages are refused with 429 and
     /// `Retry-After`; what triggers and schedules fire still comes in.
     pub const SESSION_INBOX_MAX: u32 = 16_384;
+    /// Turns that answer the same message; beyond, a message that repeats one of them is refused with 400.
+    pub const TURN_VARIANTS_MAX: usize = 32;
     /// Open turns in the whole world. Full: 503 with `Retry-After`. The agents of a user with a limited role, or of a family, may
     /// have one in `POOL_SHARES`. More: 429 with `Retry-After`; what triggers and schedules fire has the outcome `refused`.
     pub const TURNS_OPEN_MAX: usize = 1_000_000;

@@ -80,6 +80,7 @@ fn put_messages(store: &Store, log: u64, places: &[(u32, u32)]) {
             usage: None,
             model: None,
             stopped: false,
+            repeats: None,
         };
         let key = message_key(MessageKey { log: LogId(log), ordinal: *ordinal, index: *index });
         store.content.insert(key, encode(&record)).unwrap();

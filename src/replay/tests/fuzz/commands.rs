@@ -10,7 +10,6 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
-use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
 use agentsvc_components::task::Task;
 use agentsvc_components::trigger::{Filter, On, Pattern};
@@ -29,7 +28,7 @@ use agentsvc_systems::{
     knowledge, manifest, memory, proactive_memory, session, task, trigger, turn, usage, workflow,
 };
 
-use super::{Fuzz, ask};
+use super::{Fuzz, ask, log_of};
 
 impl Fuzz {
     pub(super) fn command(&mut self, engine: &mut Engine, now: Timestamp) {
@@ -126,10 +125,7 @@ impl Fuzz {
                 ask(engine, api, session::ImportSession { agent, session, label: None, messages: messages.clone() });
                 let label = self.random.one_in(2).then(|| self.text());
                 let session = self.session();
-                let sessions = engine.world().try_query::<(&SessionId, &Session)>();
-                let found =
-                    sessions.and_then(|mut sessions| sessions.iter(engine.world()).find(|(id, _)| **id == session));
-                if let Some(log) = found.map(|(_, found)| found.log) {
+                if let Some((log, _)) = log_of(engine, session) {
                     ask(engine, api, session::BranchSession { session, log, label, messages });
                 }
             }
@@ -144,7 +140,13 @@ impl Fuzz {
 
     fn of_turns(&mut self, engine: &mut Engine) {
         let (agent, session, api) = (self.agent(), self.maybe_session(), Actor::Api);
-        let message = turn::NewMessage::text(self.text());
+        let end = session.filter(|_| self.random.one_in(2)).and_then(|session| log_of(engine, session));
+        let repeats = end.map(|(log, turns)| turn::Repeated {
+            first: TurnId(self.random.uuid()),
+            last: turns.saturating_sub(1),
+            log,
+        });
+        let message = turn::NewMessage { repeats, ..turn::NewMessage::text(self.text()) };
         match self.random.below(12) {
             0..=3 => ask(engine, api, turn::PostMessage { agent, session, message }),
             4..=6 => ask(engine, api, turn::SendMessage { agent, session, message }),

@@ -431,6 +431,7 @@ fn messages_come_back_and_sort_by_log_turn_and_row() {
         usage: Some(Usage::of(1, 2)),
         model: Some("builtin/builtin".into()),
         stopped: false,
+        repeats: None,
     };
     let at = MessageKey { log: LogId(1 << 40), ordinal: 300, index: 7 };
     let op = put_content(message_key(at), &record);

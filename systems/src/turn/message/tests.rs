@@ -1,5 +1,7 @@
 //! What the event of a message carries.
 
+use agentsvc_components::session::message::text_of;
+
 use super::*;
 
 #[test]

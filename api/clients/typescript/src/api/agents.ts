@@ -544,6 +544,11 @@ export interface MessageBody {
   thinking?: boolean | null;
   /** Whether the message names the agent. If not, the agent may stay silent in groups. */
   was_mentioned?: boolean | null;
+  /**
+   * A turn that answers the last message of the session. The new turn answers it again: it takes the place of that
+   * turn, which stays in the history and is left out of later prompts.
+   */
+  repeats?: string | null;
 }
 
 /** Metrics of an agent. */

@@ -7,7 +7,10 @@ import type { PageQuery, SessionList, SessionShape, Transcript } from "./shared.
 export interface BranchBody {
   /** Label of the new session, unique within the agent. */
   label?: string | null;
-  /** Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended. */
+  /**
+   * Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended. Of turns
+   * that answer the same message only the newest one with a response is copied.
+   */
   turns?: number | null;
 }
 
@@ -109,6 +112,11 @@ export interface Message2 {
   turn_id: string;
   /** Tokens of its model call; responses only. */
   usage?: Tokens3 | null;
+  /**
+   * The first of the turns that answer the same message, if this turn answers it again; only in the message that
+   * begins a turn.
+   */
+  repeats?: string | null;
 }
 
 /** A page of a conversation. */

@@ -49,6 +49,15 @@ export interface EventBody {
   payload?: unknown;
 }
 
+/** A list of events. */
+export interface EventList {
+  events: WorldEvent[];
+  /** Cursor of the next page if `limit` was given. */
+  next_cursor: string | null;
+  /** Number of stored events that match. */
+  total: number;
+}
+
 /** The state of terminals. */
 export interface Health {
   /** Whether clients on other machines can open them. */
@@ -350,6 +359,18 @@ export interface SystemGetStatusQuery {
   limit?: number;
 }
 
+/** Parameters of `GET /api/events`. */
+export interface SystemListEventsQuery {
+  /** Only events about this agent. */
+  agent_id?: string;
+  /** Cursor of the previous page. A restart of the daemon makes it invalid. */
+  cursor?: string;
+  /** Only these kinds, separated by commas. */
+  kind?: string;
+  /** Maximum number of items. `next_cursor` of the response leads to the next page. */
+  limit?: number;
+}
+
 /** Parameters of `GET /api/marketplace/search`. */
 export interface SystemSearchMarketplaceQuery {
   /** Page, from 1. Default: 1. */
@@ -398,12 +419,36 @@ export interface Whoami {
   user_id: string | null;
 }
 
+/** The event as clients get it. */
+export interface WorldEvent {
+  agent_id?: string | null;
+  at: string;
+  /** Turns of triggers and of messages of agents between the event and its first cause. */
+  depth: number;
+  /** The event with its `kind` and fields. */
+  event: unknown;
+  kind: string;
+  /** Counts events since the start of the daemon. */
+  number: number;
+  turn_id?: string | null;
+}
+
 export class SystemApi {
   constructor(private readonly calls: Calls) {}
 
   /** Publish a custom event (`POST /api/events`). */
   publishEvent(body: EventBody, options?: Options): Promise<Published> {
     return this.calls.json("POST", "/api/events", { body }, options);
+  }
+
+  /** List recent events (`GET /api/events`). */
+  listEvents(query: SystemListEventsQuery = {}, options?: Options): Promise<EventList> {
+    return this.calls.json("GET", "/api/events", { query }, options);
+  }
+
+  /** As `listEvents`: the items of this page and of all that follow, read page by page. */
+  listAllEvents(query: SystemListEventsQuery = {}, options?: Options): AsyncIterable<WorldEvent> {
+    return this.calls.pages("/api/events", "events", query, options);
   }
 
   /** Check the health of the daemon (`GET /api/health`). */

@@ -17,7 +17,8 @@ class BranchBody(TypedDict):
     label: NotRequired[str | None]
     """Label of the new session, unique within the agent."""
     turns: NotRequired[int | None]
-    """Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended."""
+    """Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended. Of turns that
+    answer the same message only the newest one with a response is copied."""
 
 
 class Branched(TypedDict):
@@ -127,6 +128,9 @@ class Message2(TypedDict):
     turn_id: str
     usage: NotRequired[Tokens3 | None]
     """Tokens of its model call; responses only."""
+    repeats: NotRequired[str | None]
+    """The first of the turns that answer the same message, if this turn answers it again; only in the message that
+    begins a turn."""
 
 
 class Messages(TypedDict):

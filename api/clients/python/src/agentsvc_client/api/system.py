@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Dict, List, NotRequired, TypedDict, Unpack
 
 from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream, quote
@@ -58,6 +59,16 @@ class EventBody(TypedDict):
     """Event type: `a` to `z`, digits, `_`, `.` and `-`, at most 128 bytes."""
     payload: NotRequired[Any]
     """Any JSON, at most 16 KiB in compact form."""
+
+
+class EventList(TypedDict):
+    """A list of events."""
+
+    events: List[WorldEvent]
+    next_cursor: str | None
+    """Cursor of the next page if `limit` was given."""
+    total: int
+    """Number of stored events that match."""
 
 
 class Health(TypedDict):
@@ -374,6 +385,19 @@ class SystemGetStatusQuery(TypedDict):
     """Maximum number of agents, 1 to 1000. Default: all. `agent_count` is the total."""
 
 
+class SystemListEventsQuery(TypedDict):
+    """Parameters of `GET /api/events`."""
+
+    agent_id: NotRequired[str]
+    """Only events about this agent."""
+    cursor: NotRequired[str]
+    """Cursor of the previous page. A restart of the daemon makes it invalid."""
+    kind: NotRequired[str]
+    """Only these kinds, separated by commas."""
+    limit: NotRequired[int]
+    """Maximum number of items. `next_cursor` of the response leads to the next page."""
+
+
 class SystemSearchMarketplaceQuery(TypedDict):
     """Parameters of `GET /api/marketplace/search`."""
 
@@ -425,6 +449,21 @@ class Whoami(TypedDict):
     user_id: str | None
 
 
+class WorldEvent(TypedDict):
+    """The event as clients get it."""
+
+    agent_id: NotRequired[str | None]
+    at: str
+    depth: int
+    """Turns of triggers and of messages of agents between the event and its first cause."""
+    event: Any
+    """The event with its `kind` and fields."""
+    kind: str
+    number: int
+    """Counts events since the start of the daemon."""
+    turn_id: NotRequired[str | None]
+
+
 class SystemApi:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -432,6 +471,14 @@ class SystemApi:
     def publish_event(self, **body: Unpack[EventBody]) -> Published:
         """Publish a custom event (`POST /api/events`)."""
         return self._calls.json("POST", "/api/events", body=body)
+
+    def list_events(self, **query: Unpack[SystemListEventsQuery]) -> EventList:
+        """List recent events (`GET /api/events`)."""
+        return self._calls.json("GET", "/api/events", query=query)
+
+    def list_all_events(self, **query: Unpack[SystemListEventsQuery]) -> Iterator[WorldEvent]:
+        """As `list_events`: the items of this page and of all that follow, read page by page."""
+        return self._calls.pages("/api/events", "events", query)
 
     def get_health(self) -> HealthBody:
         """Check the health of the daemon (`GET /api/health`)."""
@@ -521,6 +568,14 @@ class AsyncSystemApi:
     async def publish_event(self, **body: Unpack[EventBody]) -> Published:
         """Publish a custom event (`POST /api/events`)."""
         return await self._calls.json("POST", "/api/events", body=body)
+
+    async def list_events(self, **query: Unpack[SystemListEventsQuery]) -> EventList:
+        """List recent events (`GET /api/events`)."""
+        return await self._calls.json("GET", "/api/events", query=query)
+
+    def list_all_events(self, **query: Unpack[SystemListEventsQuery]) -> AsyncIterator[WorldEvent]:
+        """As `list_events`: the items of this page and of all that follow, read page by page."""
+        return self._calls.pages("/api/events", "events", query)
 
     async def get_health(self) -> HealthBody:
         """Check the health of the daemon (`GET /api/health`)."""

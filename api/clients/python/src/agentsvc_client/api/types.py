@@ -640,6 +640,7 @@ from .system import (
     ApiVersion as ApiVersion,
     ConfigInitialized as ConfigInitialized,
     EventBody as EventBody,
+    EventList as EventList,
     Health as Health,
     HealthBody as HealthBody,
     HealthDetailBody as HealthDetailBody,
@@ -661,11 +662,13 @@ from .system import (
     StatusBody as StatusBody,
     SystemGetHistoryQuery as SystemGetHistoryQuery,
     SystemGetStatusQuery as SystemGetStatusQuery,
+    SystemListEventsQuery as SystemListEventsQuery,
     SystemSearchMarketplaceQuery as SystemSearchMarketplaceQuery,
     ThroughputSummary as ThroughputSummary,
     TurnsSummary as TurnsSummary,
     VersionsBody as VersionsBody,
     Whoami as Whoami,
+    WorldEvent as WorldEvent,
 )
 from .tasks import (
     ClaimBody as ClaimBody,

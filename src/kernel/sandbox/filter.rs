@@ -15,8 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::bounds::{available, watches};
-use super::command::{Commands, END_TIME_MAX, Full, Rules, Shared, is_disk_full, until_full};
+use super::command::{Commands, END_TIME_MAX, Rules, Shared};
 use super::config::ExecMode;
+use super::fullness::{Full, is_disk_full};
 use super::quota::CommandWorkspace;
 use super::sandbox_spec::SandboxSpec;
 use super::server::ends;
@@ -107,7 +108,7 @@ impl Commands {
         };
         let full = async {
             tokio::select! {
-                full = until_full(&workspace) => full,
+                full = workspace.until_full(supervisor) => full,
                 () = watches::OF_THIS_USER.until_used_up() => Full::Watches,
                 () = available::until_used_up(supervisor) => Full::Memory,
             }

@@ -213,7 +213,8 @@ impl Shared {
         let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
         // One that is gone is not shown.
         let shown = request.shown.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, ..spec };
+        let limits = Limits { file_bytes: spec.limits.file_bytes.min(request.workspace.bytes_max()), ..spec.limits };
+        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, limits, ..spec };
         let mut environment = rules.environment(workspace, &request.secrets);
         environment.extend(request.variables.iter().cloned());
         self.supervised(&spec, plan.words, environment)

@@ -1,11 +1,14 @@
 //! What programs fill: looked at while they run.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::bounds::disk::{self, Running};
 use super::bounds::unnamed::unnamed_bytes;
@@ -94,12 +97,11 @@ pub(super) fn is_disk_full(directory: &Path) -> bool {
 /// # Errors
 /// Those of [`measure_at`] and [`unnamed_bytes`].
 pub(super) fn held_bytes(directory: &Path, supervisor: Option<u32>) -> Result<u64, Errno> {
-    use std::os::unix::fs::MetadataExt;
     let named = match measure_at(directory) {
         Err(Errno::NOENT) => 0,
         measured => measured?,
     };
-    let device = std::fs::metadata(there(directory)).map_or(0, |found| found.dev());
+    let device = fs::metadata(there(directory)).map_or(0, |found| found.dev());
     let unnamed = supervisor.map_or(Ok(0), |supervisor| unnamed_bytes(supervisor, device))?;
     Ok(named.saturating_add(unnamed))
 }
@@ -121,7 +123,7 @@ fn there(directory: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -131,11 +133,14 @@ mod tests {
         let at = dir.path().join("server");
         fs::create_dir(&at).unwrap();
         fs::write(at.join("file"), vec![7; 2 << 20]).unwrap();
-        let within = until_server_full(at.clone(), None, Some(8 << 20));
-        tokio::pin!(within);
-        // Only its directory counts, and one that is gone holds nothing.
-        assert!(tokio::time::timeout(Duration::from_secs(1), &mut within).await.is_err());
-        assert_eq!(held_bytes(&dir.path().join("none"), None), Ok(0));
+        let ends = |bytes_max| timeout(MEASURE_SERVER_EVERY * 3, until_server_full(at.clone(), None, bytes_max));
+        assert_eq!(ends(Some(1 << 20)).await, Ok(Full::Workspace));
+        for bytes_max in [Some(8 << 20), None] {
+            assert!(ends(bytes_max).await.is_err(), "{bytes_max:?}");
+        }
         assert!(held_bytes(&at, None).unwrap() >= 2 << 20);
+        fs::remove_dir_all(&at).unwrap();
+        assert_eq!(held_bytes(&at, None), Ok(0), "a program may remove its own");
+        assert!(ends(Some(1 << 20)).await.is_err());
     }
 }

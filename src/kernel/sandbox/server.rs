@@ -3,13 +3,10 @@
 //! A command has none, because the supervisor's stdin is the pipe by which the daemon holds it. A server's stdin and
 //! stdout are one socket, which stands where the supervisor has its stdout.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -18,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
-use parking_lot::Mutex;
 use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, Join, ReadBuf, join};
@@ -128,8 +124,8 @@ impl Process {
     }
 }
 
-/// Waits until a server must end as commands do: the disk is full, or its directory holds more than `bytes_max`, or the watches are used up without which the daemon accepts
-/// no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
+/// Waits until a server must end as commands do: the disk is full, or its directory holds more than `bytes_max`, or the
+/// watches are used up without which the daemon accepts no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
 /// memory left, and this one holds most.
 pub(super) async fn must_end(directory: PathBuf, supervisor: Option<u32>, bytes_max: Option<u64>) -> &'static str {
     tokio::select! {

@@ -42,6 +42,11 @@ impl CommandWorkspace {
         &self.path
     }
 
+    /// Bytes that it may hold, and so a file of it.
+    pub(in crate::kernel::sandbox) fn bytes_max(&self) -> u64 {
+        self.quotas.limits().max_bytes
+    }
+
     /// Waits until the command of this supervisor has filled the disk, the workspace or all of them.
     pub(in crate::kernel::sandbox) async fn until_full(self: &Arc<Self>, supervisor: Option<u32>) -> Full {
         let workspace = Arc::clone(self);

@@ -90,8 +90,8 @@ impl Found {
 
     fn look_at_maps(&mut self, process: &str) {
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        let mut mapped: HashMap<u64, u64> = HashMap::new();
-        for Map { range, bytes, inode } in maps.lines().filter_map(|line| Map::of(line, self.device)) {
+        let (device, mut mapped) = (self.device, HashMap::<u64, u64>::new());
+        for Map { range, bytes, inode } in maps.lines().filter_map(|line| Map::of(line, device)) {
             // Without rights over the machine only what is mapped is known.
             let known = self.add(&fs::metadata(format!("/proc/{process}/map_files/{range}")));
             if known.is_none() && !self.seen.contains(&inode) {

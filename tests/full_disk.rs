@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
+#[path = "full_disk/attack.rs"]
+mod attack;
 #[path = "full_disk/disk.rs"]
 mod disk;
 mod support;

@@ -159,6 +159,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
     exchange.start(intake, audit::start_entry(&front), launch.first_run).map_err(Error::World)?;
+    exchange.watch();
     let retention = front.settings.get::<RetentionClock>();
     retention.watch(runtime.handle());
     snapshots.watch(runtime.handle());

@@ -384,6 +384,10 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
                 watch.events.note(happened);
             }
         }),
+        reopen: {
+            let store = Arc::clone(&front.store);
+            Arc::new(move || store.is_stuck())
+        },
         fatal: front.fatal(),
     }
 }

@@ -46,6 +46,14 @@ fn room_of(stat: &StatVfs, files: u64) -> u64 {
     }
 }
 
+/// Bytes that are free where `path` is for those who leave [`SPARE_BYTES`] of them; none where few files can be made.
+///
+/// # Errors
+/// Those of [`free`].
+pub(crate) fn room(path: &Path) -> io::Result<u64> {
+    Ok(free_beside(path, FILES_CHECKED)?)
+}
+
 /// Is there room for so many bytes more, where `path` is?
 ///
 /// # Errors

@@ -195,3 +195,54 @@ fn reports_name_what_bounds_commands() {
     let security = harness.daemon.get("/api/security").expect(200).to_string();
     assert!(security.contains("memory bounded by") || detail["sandbox"]["memory"] == "none", "{security}");
 }
+
+/// Of a disk, room is taken by writing only: what takes all of it at once is not seen in time.
+#[test]
+fn room_on_the_disk_is_not_taken_without_writing() {
+    let program = r#"
+import ctypes, errno, os, fcntl
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("file", os.O_CREAT | os.O_RDWR)
+def fallocate(mode):
+    done = libc.fallocate(fd, mode, ctypes.c_long(0), ctypes.c_long(1 << 20))
+    return "done" if done == 0 else "refused" if ctypes.get_errno() == errno.EOPNOTSUPP else "failed"
+print("plain", *[fallocate(mode) for mode in (0, 1, 0x10, 0x11)])
+for request in (0x40305828, 0x4030582a, 0x40305839):
+    try:
+        fcntl.ioctl(fd, request, bytes(48))
+        print("taken")
+    except OSError as error:
+        print("request", error.errno == errno.EOPNOTSUPP)
+os.write(fd, bytes(1 << 20))
+print("hole", fallocate(0x3))
+os.posix_fallocate(fd, 0, 2 << 20)
+print("size", os.fstat(fd).st_size)
+"#;
+    let Some(said) = python(&Harness::full(), program) else { return };
+    assert!(said.contains("plain refused refused refused refused\n"), "{said}");
+    assert_eq!(said.matches("request True").count(), 3, "{said}");
+    assert!(said.contains("hole done") && said.contains("size 2097152"), "{said}");
+}
+
+#[test]
+fn files_without_a_name_count_for_the_workspace() {
+    let harness =
+        Harness::new("[exec_policy]\nmode = \"full\"\n[workspaces]\nmax_bytes = 8388608\n", "shell = [\"*\"]\n");
+    for held in [
+        "head -c 6M /dev/zero >&3; head -c 6M /dev/zero >&4",
+        "sleep 100000 & head -c 6M /dev/zero >&3; head -c 6M /dev/zero >&4; exec 3>&- 4>&-",
+    ] {
+        let said = harness.sh(&format!("exec 3>a 4>b; rm a b; {held}; sleep 100000"));
+        assert!(said.contains("The workspace is full (`[workspaces] max_bytes`); it was killed"), "{said}");
+        // What it held is gone with it.
+        assert!(harness.sh("echo hello").contains("stdout\nhello"));
+    }
+    // A file is no larger than its workspace.
+    let said = harness.sh("head -c 9M /dev/zero > file");
+    assert!(
+        said.contains("File size limit exceeded")
+            || said.contains("File too large")
+            || said.contains("workspace is full"),
+        "{said}"
+    );
+}

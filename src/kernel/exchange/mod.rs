@@ -18,6 +18,7 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
+mod reopen;
 mod stats;
 
 use agentsvc_api::http::audit_kinds;

@@ -172,3 +172,19 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Busy);
     assert!(harness.front.fatal.get().is_none());
 }
+
+#[test]
+fn a_store_that_is_opened_anew_has_all_that_was_stored() {
+    let harness = Harness::start();
+    let of_the_old_one = harness.front.api.bridge.of_this_world();
+    for times in 1..=2 {
+        harness.exchange.reopen();
+        assert!(!of_the_old_one.is_open());
+        assert_eq!((harness.agents(), harness.entries(http::audit_kinds::STORE_REOPENED)), (1, times));
+        assert_eq!(harness.entries(agent::audit_kinds::AGENT_SPAWNED), 1);
+    }
+    assert!(harness.front.fatal.get().is_none());
+    harness.exchange.stop();
+    harness.exchange.reopen();
+    assert!(harness.exchange.current.lock().is_none(), "there is none behind the stop");
+}

@@ -1,7 +1,6 @@
 //! Running one command for an agent: what it may use, how long, and what is kept of its output.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -14,36 +13,23 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::bounds::{available, cgroup, watches};
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
+use super::fullness::{Full, is_disk_full};
 use super::program::{self, Asked, Plan, plan};
 use super::quota::CommandWorkspace;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use super::{landlock, launcher};
-use crate::kernel::free_space;
 use crate::kernel::places::{Place, Places};
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub(super) const TEMPORARY: &str = ".tmp";
 /// How long the processes of a command may take to be gone after they were killed.
 pub(super) const END_TIME_MAX: Duration = Duration::from_secs(12);
-
-/// Time between two looks at the disk while a command runs.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Time between two measures of the workspace while a command runs, at least.
-const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// Time between two measures at most.
-const MEASURE_REST_MAX: Duration = Duration::from_secs(10);
-/// Measures that may fail one after the other.
-const MEASURES_FAILED_MAX: u32 = 3;
-/// How much longer than it took nothing is measured again.
-const MEASURE_REST_TIMES: u32 = 10;
 
 /// What programs need of the system to run at all.
 const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/include /usr/local/lib \
@@ -54,9 +40,6 @@ const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /us
     /etc/resolv.conf /etc/services /etc/ssl/certs /etc/ssl/openssl.cnf /etc/terminfo /etc/timezone";
 /// What agents that may run everything read beside that.
 const SYSTEM_FULL: &[&str] = &["/usr", "/bin", "/sbin", "/opt"];
-
-/// Measures of workspaces with commands that are under way at once: each remembers names, and commands may be many.
-static MEASURES: Semaphore = Semaphore::const_new(2);
 
 /// Runs commands. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -109,23 +92,6 @@ pub struct Request {
     pub variables: Vec<(String, OsString)>,
     /// Seconds it may take, 1 to 600; `None` is the configuration's.
     pub timeout_secs: Option<u64>,
-}
-
-/// What a command has filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
-    /// The disk: there is no room but what is left to the store.
-    Disk,
-    /// The workspace: it holds more than it may.
-    Workspace,
-    /// The workspaces of a family of agents or of a user: they hold more than they may together.
-    Share,
-    /// All workspaces: they hold more than they may together.
-    Workspaces,
-    /// The epoll watches that the user of this process has, with all commands together.
-    Watches,
-    /// The memory of the machine, and no command held more.
-    Memory,
 }
 
 /// How a command ended.
@@ -231,7 +197,7 @@ impl Commands {
         let full = async {
             // Which command has them the kernel does not say: all end.
             tokio::select! {
-                full = until_full(&workspace) => full,
+                full = workspace.until_full(supervisor) => full,
                 () = watches::OF_THIS_USER.until_used_up() => Full::Watches,
                 () = available::until_used_up(supervisor) => Full::Memory,
             }
@@ -247,7 +213,8 @@ impl Shared {
         let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
         // One that is gone is not shown.
         let shown = request.shown.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, ..spec };
+        let limits = Limits { file_bytes: spec.limits.file_bytes.min(request.workspace.bytes_max()), ..spec.limits };
+        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, limits, ..spec };
         let mut environment = rules.environment(workspace, &request.secrets);
         environment.extend(request.variables.iter().cloned());
         self.supervised(&spec, plan.words, environment)
@@ -382,35 +349,4 @@ async fn watch(
         }
     }
     Ran { code, full, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
-}
-
-/// Waits until the disk, the workspace or all of them are full.
-pub(super) async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
-    let (mut next, mut failed) = (Instant::now() + MEASURE_EVERY, 0);
-    loop {
-        if is_disk_full(workspace.path()) {
-            return Full::Disk;
-        }
-        if Instant::now() >= next {
-            let (measured, began) = (Arc::clone(workspace), Instant::now());
-            // It is never closed.
-            let turn = MEASURES.acquire().await;
-            let measured = tokio::task::spawn_blocking(move || measured.full()).await;
-            drop(turn);
-            if let Ok(Ok(Some(full))) = measured {
-                return full;
-            }
-            // A workspace that moves under every measure hides what it holds.
-            failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
-            if failed == MEASURES_FAILED_MAX {
-                return Full::Workspace;
-            }
-            next = Instant::now() + (began.elapsed() * MEASURE_REST_TIMES).clamp(MEASURE_EVERY, MEASURE_REST_MAX);
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-pub(super) fn is_disk_full(workspace: &Path) -> bool {
-    free_space::check(workspace, 0).is_err_and(|error| error.kind() == io::ErrorKind::StorageFull)
 }

@@ -48,6 +48,9 @@ table! {
         max_open_files: u64 = 1_024 => integer(16..=1_000_000).protected(),
         /// Maximum size of a file written by a command, in bytes.
         max_file_bytes: u64 = 1 << 30 => integer(4_096..=TERA).protected(),
+        /// Maximum size of the directory of an MCP server, plugin, channel adapter or event hook, in bytes, with deleted files
+        /// that it has open. Beyond, it is stopped, and not started until files are deleted.
+        max_server_bytes: u64 = 10 << 30 => integer(1 << 20..=TERA).protected(),
     }
 }
 

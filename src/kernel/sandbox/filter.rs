@@ -15,10 +15,11 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::bounds::{available, watches};
-use super::command::{Commands, END_TIME_MAX, Full, Rules, Shared, is_disk_full, until_full};
+use super::command::{Commands, END_TIME_MAX, Rules, Shared};
 use super::config::ExecMode;
+use super::fullness::{Full, is_disk_full};
 use super::quota::CommandWorkspace;
-use super::sandbox_spec::SandboxSpec;
+use super::sandbox_spec::{Limits, SandboxSpec};
 use super::server::ends;
 use crate::kernel::places::Place;
 
@@ -107,7 +108,7 @@ impl Commands {
         };
         let full = async {
             tokio::select! {
-                full = until_full(&workspace) => full,
+                full = workspace.until_full(supervisor) => full,
                 () = watches::OF_THIS_USER.until_used_up() => Full::Watches,
                 () = available::until_used_up(supervisor) => Full::Memory,
             }
@@ -123,7 +124,8 @@ impl Shared {
         let spec = self.sandbox_spec(&rules.policy, workspace, filter.network, None);
         let shown = filter.shown.iter().map(|path| path.canonicalize()).collect::<io::Result<_>>();
         let shown = shown.map_err(|error| format!("Its folder cannot be found: {error}."))?;
-        let spec = SandboxSpec { workspace_id: filter.workspace.id(), duplex: true, shown, ..spec };
+        let limits = Limits { file_bytes: spec.limits.file_bytes.min(filter.workspace.bytes_max()), ..spec.limits };
+        let spec = SandboxSpec { workspace_id: filter.workspace.id(), duplex: true, shown, limits, ..spec };
         let mut environment = rules.own_environment(workspace);
         environment.retain(|(name, _)| filter.environment.iter().all(|(other, _)| other != name));
         environment.extend(filter.environment.iter().cloned());

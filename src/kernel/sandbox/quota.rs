@@ -53,6 +53,10 @@ struct State {
     total: u64,
     /// What those of each family or user hold together; none is 0.
     shares: HashMap<Holder, u64>,
+    /// What commands hold in each beside what is measured: files without a name that they have open, by command.
+    unnamed: HashMap<PathBuf, BTreeMap<u64, u64>>,
+    /// The number of the next command.
+    next: u64,
     /// Those in which something was deleted that no measure since has left out, and which deletion was the last.
     shrunk: BTreeMap<PathBuf, u64>,
     /// How many deletions there were.
@@ -305,6 +309,7 @@ impl Quotas {
         let is_new = before.holder.is_none() && !self.state.lock().known.contains_key(directory);
         let holder = if is_new { noted_holder(&self.root, directory) } else { None };
         let mut state = self.state.lock();
+        let measured = measured.map(|bytes| bytes.saturating_add(state.unnamed(directory)));
         // The mark stays until here: others that find too much must not take the old number for the new one meanwhile.
         if deletion.is_some() && state.shrunk.get(directory).copied() == deletion {
             state.shrunk.remove(directory);

@@ -74,6 +74,12 @@ const UNCOUNTED: &[i64] =
 /// less than they ask for; not all expect an error.
 const BUFFERS: [libc::c_int; 4] = [libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE];
 
+/// The mode of `fallocate` that takes room from a file.
+const PUNCH_HOLE: u64 = libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs() as u64;
+
+/// Requests of `ioctl` that do what `fallocate` does: `FS_IOC_RESVSP`, `FS_IOC_RESVSP64` and `FS_IOC_ZERO_RANGE`.
+const PREALLOCATING: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
+
 /// Flags of `open` with which the mode counts.
 const CREATING: [u64; 2] =
     [libc::O_CREAT.unsigned_abs() as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64];
@@ -116,6 +122,7 @@ pub(super) fn restrict(left: Left) -> io::Result<()> {
     apply_filter(&OTHER_NUMBERS).map_err(io::Error::other)?;
     let mut filters =
         vec![(refused(left), libc::EPERM), (Ok(unknown(left)), libc::ENOSYS), (sockets(left), libc::EACCES)];
+    filters.push((preallocations(), libc::EOPNOTSUPP));
     if !left.cgroup {
         // Done, it seems.
         filters.push((buffers(), 0));
@@ -183,6 +190,15 @@ fn refused(left: Left) -> Result<Rules, BackendError> {
 fn creating(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
     let pairs = CREATING.into_iter().flat_map(|create| SET_ID.map(|bit| vec![has(flags, create), has(flags + 1, bit)]));
     any(pairs)
+}
+
+/// Calls that give a file room on the disk without writing to it: a program would take all of a disk at once, before anybody sees
+/// it. Programs must expect that file systems have no such calls, and write instead.
+fn preallocations() -> Result<Rules, BackendError> {
+    let adds = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(PUNCH_HOLE), 0);
+    let is = |request: &u64| vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, *request)];
+    let requests = any(PREALLOCATING.iter().map(is))?;
+    Ok(Rules::from([(libc::SYS_fallocate, any([vec![adds]])?), (libc::SYS_ioctl, requests)]))
 }
 
 /// Calls that make the buffers of a socket larger.

@@ -3,13 +3,10 @@
 //! A command has none, because the supervisor's stdin is the pipe by which the daemon holds it. A server's stdin and
 //! stdout are one socket, which stands where the supervisor has its stdout.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -18,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
-use parking_lot::Mutex;
 use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, Join, ReadBuf, join};
@@ -27,7 +23,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::bounds::{available, watches};
-use super::command::{Commands, LOOK_EVERY, Rules, Shared, TEMPORARY, is_disk_full};
+use super::command::{Commands, Rules, Shared, TEMPORARY};
+use super::fullness::{Full, held_bytes, is_disk_full, until_server_full};
 use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
@@ -127,12 +124,15 @@ impl Process {
     }
 }
 
-/// Waits until a server must end as commands do: the disk is full, or the watches are used up without which the daemon accepts
-/// no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
+/// Waits until a server must end as commands do: the disk is full, or its directory holds more than `bytes_max`, or the
+/// watches are used up without which the daemon accepts no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
 /// memory left, and this one holds most.
-pub(super) async fn must_end(directory: PathBuf, supervisor: Option<u32>) -> &'static str {
+pub(super) async fn must_end(directory: PathBuf, supervisor: Option<u32>, bytes_max: Option<u64>) -> &'static str {
     tokio::select! {
-        () = until_disk_full(&directory) => "the disk is full",
+        full = until_server_full(directory, supervisor, bytes_max) => match full {
+            Full::Disk => "the disk is full",
+            _ => "its directory holds more than it may ([exec_policy] max_server_bytes)",
+        },
         () = watches::OF_THIS_USER.until_used_up() => {
             "all epoll watches of the daemon's user are in use (fs.epoll.max_user_watches)"
         }
@@ -259,6 +259,7 @@ impl Commands {
     pub async fn serve(&self, program: ServerProgram) -> Result<Server, String> {
         let (rules, shared, directory) =
             (self.shared.rules.load_full(), self.shared.clone(), program.directory.clone());
+        let bytes_max = Some(rules.policy.max_server_bytes);
         // It is never closed.
         let turn = PREPARED_AT_ONCE.acquire().await;
         let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program, false));
@@ -271,7 +272,7 @@ impl Commands {
         let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
         match (child.stdin.take(), child.stderr.take()) {
             (Some(life), Some(stderr)) => {
-                let must_end = must_end(directory, child.id());
+                let must_end = must_end(directory, child.id(), bytes_max);
                 Ok(Server { stream, stderr, process: Process::watched(child, life, must_end) })
             }
             _ => Err("The program could not be started: it has no pipes.".to_owned()),
@@ -306,6 +307,9 @@ impl Shared {
         create_private_dir(&directory.join(TEMPORARY)).map_err(|error| format!("{error}."))?;
         // Links above it would not be there in the sandbox.
         let directory = directory.canonicalize().map_err(|error| format!("Its directory cannot be found: {error}."))?;
+        if !terminal {
+            check_room(&directory, rules.policy.max_server_bytes)?;
+        }
         let mut spec = self.sandbox_spec(&rules.policy, &directory, network, None);
         spec.readable.extend(readable);
         let shown = shown.iter().map(|path| path.canonicalize()).collect::<io::Result<_>>();
@@ -320,26 +324,19 @@ impl Shared {
     }
 }
 
-/// Waits until the disk is full. One of those on the same file system looks for all.
-async fn until_disk_full(directory: &Path) {
-    let turn = turn_on(directory);
-    let _turn = turn.lock().await;
-    while !is_disk_full(there(directory)) {
-        tokio::time::sleep(LOOK_EVERY).await;
+/// Is there room for a program that begins in the directory? One that was stopped for want of it does not begin again.
+fn check_room(directory: &Path, bytes_max: u64) -> Result<(), String> {
+    if is_disk_full(directory) {
+        return Err("The disk is full; programs are refused until there is room.".to_owned());
     }
-}
-
-/// The directory, or the nearest one above it while it is not there: a program may remove its own.
-fn there(directory: &Path) -> &Path {
-    directory.ancestors().find(|directory| directory.is_dir()).unwrap_or(directory)
-}
-
-/// Whose turn it is to look at the file system of a directory. There are few of those.
-fn turn_on(directory: &Path) -> Arc<tokio::sync::Mutex<()>> {
-    static TURNS: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
-    // What cannot be asked now looks for itself.
-    let Ok(found) = fs::metadata(there(directory)) else { return Arc::default() };
-    Arc::clone(TURNS.lock().entry(found.dev()).or_default())
+    match held_bytes(directory, None) {
+        Ok(bytes) if bytes <= bytes_max => Ok(()),
+        Ok(bytes) => Err(format!(
+            "Its directory {} holds {bytes} bytes, more than {bytes_max} ([exec_policy] max_server_bytes). Delete files there.",
+            directory.display()
+        )),
+        Err(error) => Err(format!("What its directory holds cannot be measured: {error}.")),
+    }
 }
 
 #[cfg(test)]
@@ -358,22 +355,6 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let life = child.stdin.take().unwrap();
         Process::watched(child, life, must_end)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_looks_at_the_disk_for_all() {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let turn = turn_on(one.path());
-        assert!(Arc::ptr_eq(&turn, &turn_on(other.path())), "they are on the same file system");
-        assert!(Arc::ptr_eq(&turn, &turn_on(&one.path().join("none"))), "what is above it is there");
-        let at = one.path().to_owned();
-        let looks = until_disk_full(&at);
-        tokio::pin!(looks);
-        assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err(), "it is not full");
-        assert!(turn.try_lock().is_err(), "it is its turn");
-        one.close().unwrap();
-        assert!(tokio::time::timeout(LOOK_EVERY * 3, &mut looks).await.is_err());
-        assert_eq!(there(&at), at.parent().unwrap(), "one that removed its own directory looks above it");
     }
 
     #[tokio::test]

@@ -115,7 +115,7 @@ impl Commands {
         // Its end of the terminal is the program's alone.
         drop(command);
         let life = child.stdin.take().ok_or("The program could not be started: it has no pipe.")?;
-        let must_end = must_end(directory, child.id());
+        let must_end = must_end(directory, child.id(), None);
         Ok(Terminal { screen, process: Process::watched(child, life, must_end) })
     }
 }

@@ -364,7 +364,7 @@ fn what_a_command_wrote_is_measured_behind_its_end() {
     let refused = |result: Result<super::CommandWorkspace, Error>| matches!(result, Err(Error::Quota { .. }));
     let (first, second) = (w.for_command().unwrap(), w.for_command().unwrap());
     fs::write(w.path().join("big"), vec![7; 2 << 20]).unwrap();
-    assert_eq!(first.full().unwrap(), Some(super::Full::Workspace));
+    assert_eq!(first.full(None).unwrap(), Some(super::Full::Workspace));
     assert!(refused(w.for_command()) && w.write("small", b"x", Write::Overwrite).is_err());
     fs::remove_file(w.path().join("big")).unwrap();
     w.for_command().unwrap();

@@ -47,10 +47,20 @@ pub(super) struct Backlog {
     pub(super) poisoned: AtomicBool,
     /// The disk has no room for changes.
     pub(super) read_only: AtomicBool,
+    /// It had none at some time.
+    pub(super) was_read_only: AtomicBool,
     /// What is to be stored now waits for room on the disk.
     pub(super) waiting: AtomicBool,
     /// What waits for room on the disk is tried without.
     pub(super) impatient: AtomicBool,
+}
+
+impl Backlog {
+    /// The disk has, or has no more, room for changes.
+    pub(super) fn set_read_only(&self, read_only: bool) {
+        self.read_only.store(read_only, Ordering::Release);
+        self.was_read_only.fetch_or(read_only, Ordering::AcqRel);
+    }
 }
 
 /// The way to the writer. Cheap to clone.
@@ -85,7 +95,7 @@ impl CommitQueue {
 
     /// The disk has, or has no more, room for changes.
     pub(crate) fn set_read_only(&self, read_only: bool) {
-        self.backlog.read_only.store(read_only, Ordering::Release);
+        self.backlog.set_read_only(read_only);
     }
 
     /// True while the disk has no room for changes.

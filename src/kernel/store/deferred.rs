@@ -2,12 +2,17 @@
 
 use agentsvc_api::http::error::ContentError;
 use parking_lot::RwLock;
+use tokio::sync::Notify;
 
 use crate::kernel::store::Store;
 
 /// Answers from the store of the present world. Nobody asks before there is one: the world takes no command before that.
 #[derive(Default)]
-pub(crate) struct DeferredStore(RwLock<Place>);
+pub(crate) struct DeferredStore {
+    place: RwLock<Place>,
+    /// It found no room on the disk and takes no more, but is to be opened anew.
+    stuck: Notify,
+}
 
 #[derive(Default)]
 enum Place {
@@ -23,17 +28,27 @@ enum Place {
 impl DeferredStore {
     /// The store is open.
     pub(crate) fn set(&self, store: Store) {
-        *self.0.write() = Place::Open(store);
+        *self.place.write() = Place::Open(store);
     }
 
     /// The store is given up; who reads it at this moment still ends that.
     pub(crate) fn give_up(&self) {
-        *self.0.write() = Place::Exchanging;
+        *self.place.write() = Place::Exchanging;
+    }
+
+    /// The store found no room on the disk, and takes no more. There is room by now.
+    pub(crate) fn is_stuck(&self) {
+        self.stuck.notify_one();
+    }
+
+    /// Waits until that is said.
+    pub(crate) async fn until_stuck(&self) {
+        self.stuck.notified().await;
     }
 
     /// The store of the present world.
     pub(crate) fn store(&self) -> Result<Store, ContentError> {
-        match &*self.0.read() {
+        match &*self.place.read() {
             Place::Opening => Err(ContentError::Failed("still being opened".to_owned())),
             Place::Open(store) => Ok(store.clone()),
             Place::Exchanging => Err(ContentError::Exchanging),

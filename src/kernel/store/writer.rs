@@ -10,7 +10,8 @@
 //!
 //! Nothing is ever dropped: the queue has no bound of its own. Its bytes are counted, and the world loop refuses
 //! writing commands while [`CommitQueue::is_full`]. After a failed write nothing is let go any more, for it is not
-//! known what reached the disk; the process ends and the next start restores what did.
+//! known what reached the disk. If the disk lacked room, the store is opened anew when it has some; else the process ends. Either
+//! way what reached the disk is restored.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
@@ -18,7 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
@@ -30,17 +31,17 @@ use crossbeam_channel::Receiver;
 
 pub use super::commit_queue::CommitQueue;
 pub(crate) use super::commit_queue::ERASED_ROWS_MAX;
-use super::commit_queue::{Backlog, Erasure, Message};
+use super::commit_queue::{Erasure, Message};
 use super::journal::entry::Body;
 use super::journal::{Journal, Local};
 use super::step_log::{StepLog, WrittenStep};
 use super::{Error, Store, is_full};
-use crate::kernel::free_space;
+use room::Room;
+
+mod room;
 
 /// Bytes made ready for each record of a step's entry in the input log.
 const ENTRY_BYTES_OF_OP: usize = 32;
-/// Time between two looks for room on the disk.
-const ROOM_POLL: Duration = Duration::from_millis(50);
 /// Batches of commits after which waiting erasures get a turn although there is no idle moment.
 const ERASE_EVERY_BATCHES: u32 = 16;
 
@@ -51,6 +52,8 @@ pub struct Outlets {
     pub effects: Arc<dyn Fn(AnyEffect) + Send + Sync>,
     /// Tells listeners what a step told.
     pub told: Arc<dyn Fn(Told) + Send + Sync>,
+    /// The store found no room on the disk and takes no more, but there is room now: it is to be opened anew.
+    pub reopen: Arc<dyn Fn() + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -78,11 +81,11 @@ impl Writer {
         let (erasures, erasing) = crossbeam_channel::bounded(1);
         let queue = CommitQueue { messages, erasures, backlog: Arc::default(), path: store.path.clone() };
         let path = store.path.to_path_buf();
-        let backlog = queue.backlog.clone();
+        let room = Room::new(queue.backlog.clone(), queue.path.clone());
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                WriterLoop { store, journal, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run()
+                WriterLoop { store, journal, outlets, inputs, room, incoming, erasing, batches_since_erase: 0 }.run()
             })
             .map_err(|source| Error::Io { path, source })?;
         Ok(Self { queue, thread })
@@ -144,7 +147,7 @@ struct WriterLoop {
     journal: Box<dyn Journal>,
     outlets: Outlets,
     inputs: Option<Box<dyn StepLog>>,
-    backlog: Arc<Backlog>,
+    room: Room,
     incoming: Receiver<Message>,
     erasing: Receiver<Erasure>,
     batches_since_erase: u32,
@@ -155,6 +158,10 @@ impl WriterLoop {
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all()));
         let cause = match ended {
             Ok(Ok(())) => return,
+            Ok(Err(error)) if self.room.may_reopen(&error) => {
+                self.room.backlog.poisoned.store(true, Ordering::Release);
+                return (self.outlets.reopen)();
+            }
             Ok(Err(error)) if is_full(&error) => {
                 format!(
                     "the store cannot write: {error}; free disk space and start again. No acknowledged change is lost"
@@ -164,7 +171,7 @@ impl WriterLoop {
             Err(panic) => format!("the store writer panicked: {}", crate::kernel::world_loop::panic_text(&*panic)),
         };
         // Poisoned before anyone is told, so that no command is taken in between.
-        self.backlog.poisoned.store(true, Ordering::Release);
+        self.room.backlog.poisoned.store(true, Ordering::Release);
         tracing::error!(%cause, "the store failed; the process exits and the next start resumes from disk");
         (self.outlets.fatal)(cause);
     }
@@ -253,7 +260,7 @@ impl WriterLoop {
         stats.ops.fetch_add(ops.len() as u64, Ordering::Relaxed);
         let bytes: usize = ops.iter().map(|op| op.key.len() + op.value.as_ref().map_or(0, Vec::len)).sum();
         stats.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.wait_for_room(bytes);
+        self.room.wait_for(bytes);
         let started = Instant::now();
         let body = Body::Step { step, ops: Cow::Borrowed(&ops), erased: Cow::Borrowed(erased) };
         let position = self.journal.append(&body)?;
@@ -272,28 +279,11 @@ impl WriterLoop {
         Ok(())
     }
 
-    /// Waits until the disk has room for a batch: the engine cannot go on after a write that has failed.
-    fn wait_for_room(&self, bytes: usize) {
-        let needed = limit::COMMIT_ROOM_BYTES.saturating_add(2 * bytes as u64);
-        let is_tight = || free_space::free_bytes(&self.store.path).is_ok_and(|free| free < needed);
-        let must_wait = || !self.backlog.impatient.load(Ordering::Acquire) && is_tight();
-        if !must_wait() {
-            return;
-        }
-        // Large batches need more than what the disk is watched for.
-        self.backlog.waiting.store(true, Ordering::Release);
-        self.backlog.read_only.store(true, Ordering::Release);
-        while must_wait() {
-            std::thread::sleep(ROOM_POLL);
-        }
-        self.backlog.waiting.store(false, Ordering::Release);
-    }
-
     /// Runs what waited for one commit: replies first, then effects, then events.
     fn let_go(&self, message: Message) {
         match message {
             Message::Commit(commit, bytes, sent) => {
-                self.backlog.bytes.fetch_sub(bytes, Ordering::AcqRel);
+                self.room.backlog.bytes.fetch_sub(bytes, Ordering::AcqRel);
                 self.store.stats.commits.fetch_add(1, Ordering::Relaxed);
                 // Bytes are counted for records only.
                 if bytes > 0 {

@@ -96,7 +96,12 @@ impl Harness {
         log.queue().prepare(epoch, view);
         log.queue().open();
         engine.record(true);
-        let nothing = Outlets { effects: Arc::new(drop), told: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
+        let nothing = Outlets {
+            effects: Arc::new(drop),
+            told: Arc::new(drop),
+            reopen: Arc::new(|| ()),
+            fatal: Arc::new(|why| panic!("{why}")),
+        };
         let writer = Writer::start_with(store.clone(), nothing, Some(Box::new(log.queue())), Box::new(Local)).unwrap();
         let renewal = Renewal::new(log.queue(), writer.queue(), store.clone());
         self.fuzz.forget_effects();

@@ -3,7 +3,9 @@
 
 pub(super) mod available;
 pub(super) mod cgroup;
+pub(super) mod disk;
 mod sampling;
+pub(super) mod unnamed;
 pub(super) mod watches;
 
 use std::fmt;

@@ -94,6 +94,21 @@ pub(super) fn size_below(supervisor: u32) -> u64 {
     size
 }
 
+/// A supervisor and the processes below it; `None` when they are more than `most`.
+pub(super) fn below(supervisor: u32, most: usize) -> Option<Vec<String>> {
+    let (mut found, mut seen, mut pending) = (Vec::new(), HashSet::new(), vec![supervisor.to_string()]);
+    while let Some(process) = pending.pop() {
+        if seen.insert(process.clone()) {
+            pending.extend(children(&process).1);
+            found.push(process);
+        }
+        if found.len() > most {
+            return None;
+        }
+    }
+    Some(found)
+}
+
 /// All processes of the PID namespace but its first, which is not the command's.
 fn listed() -> Vec<String> {
     let names =

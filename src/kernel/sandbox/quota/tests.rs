@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::kernel::removal;
-use crate::kernel::sandbox::command::Full;
+use crate::kernel::sandbox::fullness::Full;
 use crate::kernel::sandbox::{Error, Workspace, Workspaces, Write};
 
 const MIB: u64 = 1 << 20;
@@ -116,8 +116,8 @@ fn all_workspaces_hold_no_more_than_they_may_together() {
     // A command that writes too much is stopped, and one that only reads is not; then none begins.
     let (reads, writes) = (b.for_command().unwrap(), c.for_command().unwrap());
     fs::write(c.path().join("big"), HALF).unwrap();
-    assert_eq!(writes.full().unwrap(), Some(Full::Workspaces));
-    assert_eq!(reads.full().unwrap(), None);
+    assert_eq!(writes.full(None).unwrap(), Some(Full::Workspaces));
+    assert_eq!(reads.full(None).unwrap(), None);
     drop((reads, writes));
     assert!(full(a.for_command()) && full(c.for_command()) && full(a.write("x", b"x", Write::Overwrite)));
     b.remove("file", false).unwrap();
@@ -183,7 +183,7 @@ fn a_family_and_a_user_leave_room_to_others_and_files_of_deleted_agents_count_fo
     // A command that fills the share is stopped; those of others run.
     let (filling, of_user) = (a.for_command().unwrap(), c.for_command().unwrap());
     fs::write(a.path().join("big"), HALF).unwrap();
-    assert_eq!((filling.full().unwrap(), of_user.full().unwrap()), (Some(Full::Share), None));
+    assert_eq!((filling.full(None).unwrap(), of_user.full(None).unwrap()), (Some(Full::Share), None));
     drop((filling, of_user));
     assert!(matches!(b.for_command(), Err(Error::ShareQuota { .. })));
     fs::remove_file(a.path().join("big")).unwrap();

@@ -1,5 +1,6 @@
 //! The writer and the sweeper.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,6 +21,8 @@ use agentsvc_systems::usage::{active_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;
+use crate::kernel::store::journal::entry::{Body, Position};
+use crate::kernel::store::journal::{Entries, Journal};
 use crate::kernel::store::sweep::Sweeper;
 use crate::kernel::store::writer::{Outlets, Writer};
 
@@ -29,19 +32,21 @@ pub(super) enum Seen {
     Release(u32),
     Sweep(u64),
     Event,
+    Reopen,
     Fatal,
 }
 
 /// Outlets that note what they get.
 pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
     let (note, seen) = crossbeam_channel::unbounded();
-    let (effects, events, fatal) = (note.clone(), note.clone(), note.clone());
+    let (effects, events, reopen, fatal) = (note.clone(), note.clone(), note.clone(), note.clone());
     let outlets = Outlets {
         effects: Arc::new(move |effect| {
             let Some(SweepLog(log)) = effect.get() else { panic!("unexpected {effect:?}") };
             effects.send(Seen::Sweep(log.0)).unwrap();
         }),
         told: Arc::new(move |_| events.send(Seen::Event).unwrap()),
+        reopen: Arc::new(move || reopen.send(Seen::Reopen).unwrap()),
         fatal: Arc::new(move |_| fatal.send(Seen::Fatal).unwrap()),
     };
     (outlets, note, seen)
@@ -348,4 +353,46 @@ fn an_agent_s_traces_are_trimmed_to_the_newest_and_go_with_it() {
     sweeper.stop();
     writer.stop();
     drop((store, home));
+}
+
+/// A journal that takes nothing.
+struct Failing(io::ErrorKind);
+
+impl Journal for Failing {
+    fn open(&mut self, _node: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn append(&mut self, _body: &Body<'_>) -> Result<Option<Position>, Error> {
+        Err(Error::Io { path: "world".into(), source: self.0.into() })
+    }
+
+    fn acknowledged(&mut self, _position: &Position) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn read(&self, _position: &Position) -> Result<Entries<'_>, Error> {
+        Ok(Box::new(std::iter::empty()))
+    }
+
+    fn trim(&mut self, _index: u64) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_store_that_found_no_room_is_to_be_opened_anew_and_one_that_failed_ends_the_process() {
+    for (kind, seen_last) in [(io::ErrorKind::StorageFull, Seen::Reopen), (io::ErrorKind::Other, Seen::Fatal)] {
+        let (_home, store) = store();
+        let (outlets, note, seen) = outlets();
+        let writer = Writer::start_with(store.clone(), outlets, None, Box::new(Failing(kind))).unwrap();
+        let queue = writer.queue();
+        queue.send(commit(vec![put(b"a1", b"x")], 1, &note));
+        assert_eq!(seen.recv(), Ok(seen_last), "and nothing is let go");
+        assert!(queue.is_full() && queue.flush().is_err());
+        assert_eq!(queue.is_read_only(), kind == io::ErrorKind::StorageFull);
+        writer.stop();
+        assert_eq!(world_rows(&store), []);
+        assert!(seen.is_empty());
+    }
 }

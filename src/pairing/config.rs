@@ -7,7 +7,7 @@ use agentsvc_systems::pairing::limits::DEVICES_MAX;
 use serde::Serialize;
 
 use crate::kernel::config::text::{base_url, is_own_variable, variable};
-use crate::kernel::config::{Word, Words, table, word};
+use crate::kernel::config::{Word, table, word};
 
 /// The variable with the token of the application at gotify.
 const GOTIFY_TOKEN: &str = "GOTIFY_APP_TOKEN";
@@ -43,20 +43,18 @@ table! {
     }
 }
 
-/// What sends notifications to devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub enum PushProvider {
-    /// Nothing.
-    #[default]
-    None,
-    /// <https://ntfy.sh>, or another server of that kind.
-    Ntfy,
-    /// A server of gotify.
-    Gotify,
-}
-
-impl Word for PushProvider {
-    const WORDS: Words<Self> = &[("none", Self::None), ("ntfy", Self::Ntfy), ("gotify", Self::Gotify)];
+agentsvc_components::enum_words! {
+    /// What sends notifications to devices.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub enum PushProvider [Word] {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// <https://ntfy.sh>, or another server of that kind.
+        Ntfy = "ntfy",
+        /// A server of gotify.
+        Gotify = "gotify",
+    }
 }
 
 /// Where notifications go.

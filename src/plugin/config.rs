@@ -6,7 +6,7 @@ use agentsvc_systems::kernel::record::hex;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::kernel::config::{Reader, Word, Words, table};
+use crate::kernel::config::{Reader, Word, table};
 use crate::skill_source::folders::check_name;
 
 /// Plugins in force at once.
@@ -86,19 +86,17 @@ impl ContextEngine {
     }
 }
 
-/// What prepares the context of turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// The daemon and its plugins.
-    #[default]
-    Default,
-    /// A program of the operator before them.
-    Sidecar,
-}
-
-impl Word for Engine {
-    const WORDS: Words<Self> = &[("default", Self::Default), ("sidecar", Self::Sidecar)];
+agentsvc_components::enum_words! {
+    /// What prepares the context of turns.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Engine [Word] {
+        /// The daemon and its plugins.
+        #[default]
+        Default = "default",
+        /// A program of the operator before them.
+        Sidecar = "sidecar",
+    }
 }
 
 /// Names of variables by plugin.

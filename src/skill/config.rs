@@ -6,7 +6,7 @@ use agentsvc_systems::kernel::glob;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::kernel::config::{Word, Words, table};
+use crate::kernel::config::{Word, table};
 
 /// Variables whose values no skill gets unless `env_passthrough_per_skill` names them.
 const DENIED: &[&str] = &[
@@ -46,21 +46,19 @@ table! {
     }
 }
 
-/// Whether agents change skills.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Evolution {
-    /// They do not.
-    Off,
-    /// When a person has approved the change.
-    #[default]
-    Approve,
-    /// At once, where the change can do no harm.
-    On,
-}
-
-impl Word for Evolution {
-    const WORDS: Words<Self> = &[("off", Self::Off), ("approve", Self::Approve), ("on", Self::On)];
+agentsvc_components::enum_words! {
+    /// Whether agents change skills.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Evolution [Word] {
+        /// They do not.
+        Off = "off",
+        /// When a person has approved the change.
+        #[default]
+        Approve = "approve",
+        /// At once, where the change can do no harm.
+        On = "on",
+    }
 }
 
 /// Environment variables by skill.

@@ -1,11 +1,10 @@
 //! The bodies of prompt versions and experiments.
 
-use std::fmt::Write;
-
 use agentsvc_components::prompt::{
     Feedback, PromptExperimentId, PromptVariant, PromptVariantId, PromptVersionId, SuccessCriteria,
 };
 use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::prompt::{
     CompletePromptExperiment, CreatePromptExperiment, GivePromptFeedback, NewVariant, PromptExperimentView,
     PromptImpressionView, PromptVersionView, SavePromptVersion,
@@ -30,7 +29,7 @@ shape! {
         /// Number of the version, counted for each agent from 1.
         version: u32 = version.version,
         /// SHA-256 of the system prompt.
-        content_hash: String = hex(version.content_hash),
+        content_hash: String = hex(&version.content_hash),
         system_prompt: Box<str> = version.system_prompt,
         /// Tools that it was written for; a note for people.
         tools: Vec<Box<str>> = version.tools,
@@ -44,14 +43,6 @@ shape! {
         /// What changed.
         description: Box<str> = version.description,
     }
-}
-
-fn hex(bytes: [u8; 32]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 impl Shown for PromptVersionItem {

@@ -14,24 +14,22 @@ use crate::kernel::time::Timestamp;
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "approval", uses: &[] };
 
-/// Where an approval is. Every state but the first is an end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalState {
-    /// Nobody has decided yet.
-    #[default]
-    Pending,
-    /// A person said yes.
-    Approved,
-    /// A person said no.
-    Rejected,
-    /// Its deadline passed, or what asked for it is gone: the same as no.
-    Expired,
+enum_words! {
+    /// Where an approval is. Every state but the first is an end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ApprovalState [as_str] {
+        /// Nobody has decided yet.
+        #[default]
+        Pending = "pending",
+        /// A person said yes.
+        Approved = "approved",
+        /// A person said no.
+        Rejected = "rejected",
+        /// Its deadline passed, or what asked for it is gone: the same as no.
+        Expired = "expired",
+    }
 }
-
-enum_words! { pub ApprovalState [as_str] {
-    Pending = "pending", Approved = "approved", Rejected = "rejected", Expired = "expired",
-} }
 
 /// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,23 +24,21 @@ uuid_id! {
     ReceiptId
 }
 
-/// What has targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    /// A schedule.
-    Schedule,
-    /// A cron job.
-    Cron,
-    /// A trigger.
-    Trigger,
-    /// A workflow; what its runs give is delivered.
-    Workflow,
+enum_words! {
+    /// What has targets.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SourceKind [as_str] {
+        /// A schedule.
+        Schedule = "schedule",
+        /// A cron job.
+        Cron = "cron",
+        /// A trigger.
+        Trigger = "trigger",
+        /// A workflow; what its runs give is delivered.
+        Workflow = "workflow",
+    }
 }
-
-enum_words! { pub SourceKind [as_str] {
-    Schedule = "schedule", Cron = "cron", Trigger = "trigger", Workflow = "workflow",
-} }
 
 impl SourceKind {
     /// What a refusal calls one.
@@ -55,25 +53,23 @@ impl SourceKind {
     }
 }
 
-/// What kind of place a target is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetKind {
-    /// A chat of a channel.
-    Channel,
-    /// The chat in which the agent was active last.
-    LastChannel,
-    /// An address that is posted to.
-    Webhook,
-    /// A file of the agent's workspace.
-    LocalFile,
-    /// A person, by a channel for mail.
-    Email,
+enum_words! {
+    /// What kind of place a target is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TargetKind [ALL, as_str, parse] {
+        /// A chat of a channel.
+        Channel = "channel",
+        /// The chat in which the agent was active last.
+        LastChannel = "last_channel",
+        /// An address that is posted to.
+        Webhook = "webhook",
+        /// A file of the agent's workspace.
+        LocalFile = "local_file",
+        /// A person, by a channel for mail.
+        Email = "email",
+    }
 }
-
-enum_words! { pub TargetKind [ALL, as_str, parse] {
-    Channel = "channel", LastChannel = "last_channel", Webhook = "webhook", LocalFile = "local_file", Email = "email",
-} }
 
 /// One place where answers go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

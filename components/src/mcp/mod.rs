@@ -7,6 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "mcp", uses: &[] };
@@ -73,17 +74,19 @@ pub struct SealedValue {
     pub value: Box<str>,
 }
 
-/// Whether a server may ask the model of the agent that calls it (sampling).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SamplingRule {
-    /// No.
-    #[default]
-    Off,
-    /// When a person agrees to the request.
-    Approve,
-    /// Yes.
-    On,
+enum_words! {
+    /// Whether a server may ask the model of the agent that calls it (sampling).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SamplingRule [as_str, Word] {
+        /// No.
+        #[default]
+        Off = "off",
+        /// When a person agrees to the request.
+        Approve = "approve",
+        /// Yes.
+        On = "on",
+    }
 }
 
 /// What a stored server may ask of models.

@@ -77,24 +77,22 @@ impl PromptVersion {
     }
 }
 
-/// How far an experiment is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExperimentStatus {
-    /// It was not started yet.
-    #[default]
-    Draft,
-    /// Each session of the agent has one of its variants.
-    Running,
-    /// Sessions have the agent's own prompt; started again, each has the same variant as before.
-    Paused,
-    /// It is over.
-    Completed,
+enum_words! {
+    /// How far an experiment is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ExperimentStatus [ALL, as_str] {
+        /// It was not started yet.
+        #[default]
+        Draft = "draft",
+        /// Each session of the agent has one of its variants.
+        Running = "running",
+        /// Sessions have the agent's own prompt; started again, each has the same variant as before.
+        Paused = "paused",
+        /// It is over.
+        Completed = "completed",
+    }
 }
-
-enum_words! { pub ExperimentStatus [ALL, as_str] {
-    Draft = "draft", Running = "running", Paused = "paused", Completed = "completed",
-} }
 
 /// When a turn counts as a win.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -81,24 +81,22 @@ impl Webhook {
     }
 }
 
-/// How far a delivery is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryState {
-    /// It waits for its first or another try, or is being tried.
-    #[default]
-    Pending,
-    /// The receiver took it.
-    Delivered,
-    /// It was given up.
-    Failed,
-    /// The webhook was switched off before it was delivered.
-    Cancelled,
+enum_words! {
+    /// How far a delivery is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DeliveryState [as_str] {
+        /// It waits for its first or another try, or is being tried.
+        #[default]
+        Pending = "pending",
+        /// The receiver took it.
+        Delivered = "delivered",
+        /// It was given up.
+        Failed = "failed",
+        /// The webhook was switched off before it was delivered.
+        Cancelled = "cancelled",
+    }
 }
-
-enum_words! { pub DeliveryState [as_str] {
-    Pending = "pending", Delivered = "delivered", Failed = "failed", Cancelled = "cancelled",
-} }
 
 /// How one try of a delivery ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -87,7 +87,7 @@ impl Rules {
 
     /// The word for its rule of sampling.
     pub(super) fn sampling_word(self) -> &'static str {
-        SamplingRule::WORDS.iter().find(|(_, rule)| *rule == self.sampling).map_or("off", |(word, _)| word)
+        self.sampling.as_str()
     }
 
     /// What follows for the connection.

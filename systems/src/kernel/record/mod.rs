@@ -92,6 +92,15 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// The bytes of a text in hex, in either case; nothing for any other text.
+#[must_use]
+pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    if rest.is_empty() { bytes.collect() } else { None }
+}
+
 pub(crate) fn op(space: Space, key: Vec<u8>, value: Option<Vec<u8>>) -> Op {
     Op { space, key, value }
 }

@@ -13,8 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
+use crate::http::crud::shown;
 use crate::http::error::Error;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
@@ -45,18 +44,7 @@ shape! {
     }
 }
 
-impl Shown for PromptVersionItem {
-    type View = PromptVersionView;
-    const NOUN: &'static str = "the version";
-}
-
-impl Listed for PromptVersionItem {
-    const PLURAL: &'static str = "versions";
-
-    fn filter(call: &Call) -> Result<AgentId, Error> {
-        call.id("agent_id")
-    }
-}
+shown!(PromptVersionItem: PromptVersionView, "the version"; "versions", |call| call.id("agent_id"));
 
 /// A version to save.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -195,18 +183,7 @@ shape! {
     }
 }
 
-impl Shown for PromptExperimentItem {
-    type View = PromptExperimentView;
-    const NOUN: &'static str = "the experiment";
-}
-
-impl Listed for PromptExperimentItem {
-    const PLURAL: &'static str = "experiments";
-
-    fn filter(call: &Call) -> Result<AgentId, Error> {
-        call.id("agent_id")
-    }
-}
+shown!(PromptExperimentItem: PromptExperimentView, "the experiment"; "experiments", |call| call.id("agent_id"));
 
 /// A prompt to compare.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -121,10 +121,7 @@ pub struct A2aAgent {
     pub changed_at: Option<Timestamp>,
 }
 
-impl StoredComponent for A2aAgent {
-    const KEY: u8 = b'X';
-    type Id = A2aAgentId;
-}
+stored!(A2aAgent: b'X', A2aAgentId);
 
 impl A2aAgent {
     /// Bytes of its texts.
@@ -220,10 +217,7 @@ pub struct A2aSent {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for A2aSent {
-    const KEY: u8 = b'Y';
-    type Id = A2aSentId;
-}
+stored!(A2aSent: b'Y', A2aSentId);
 
 impl A2aSent {
     /// Bytes of its texts.

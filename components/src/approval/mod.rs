@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, ApprovalId, TurnId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -97,10 +97,7 @@ pub struct Approval {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Approval {
-    const KEY: u8 = b'i';
-    type Id = ApprovalId;
-}
+stored!(Approval: b'i', ApprovalId);
 
 impl Approval {
     /// Bytes of its texts.

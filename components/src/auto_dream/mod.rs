@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 use crate::proactive_memory::MemoryEntryId;
@@ -154,10 +154,7 @@ enum_words! {
     }
 }
 
-impl StoredComponent for Dream {
-    const KEY: u8 = b'Q';
-    type Id = DreamId;
-}
+stored!(Dream: b'Q', DreamId);
 
 impl Dream {
     /// Bytes of its texts.

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use super::ChannelId;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::words::{Word, Words, enum_words};
 use crate::manifest::channel::ChannelOverrides;
 
@@ -196,10 +196,7 @@ pub struct ChannelInstance {
     pub minute: (i64, u32),
 }
 
-impl StoredComponent for ChannelInstance {
-    const KEY: u8 = b'K';
-    type Id = ChannelId;
-}
+stored!(ChannelInstance: b'K', ChannelId);
 
 impl ChannelInstance {
     /// Bytes of its texts.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{ConversationId, SendId};
 use crate::kernel::id::{AgentId, SessionId, TurnId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -92,10 +92,7 @@ pub struct Send {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Send {
-    const KEY: u8 = b'O';
-    type Id = SendId;
-}
+stored!(Send: b'O', SendId);
 
 impl Send {
     /// Bytes of its texts.

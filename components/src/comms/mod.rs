@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -62,10 +62,7 @@ pub struct CommsEvent {
     pub detail: Box<str>,
 }
 
-impl StoredComponent for CommsEvent {
-    const KEY: u8 = b'C';
-    type Id = CommsEventId;
-}
+stored!(CommsEvent: b'C', CommsEventId);
 
 impl CommsEvent {
     /// Bytes of its texts.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::channel::send::SendState;
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -156,10 +156,7 @@ pub struct Targets {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for Targets {
-    const KEY: u8 = b'T';
-    type Id = TargetsId;
-}
+stored!(Targets: b'T', TargetsId);
 
 impl Targets {
     /// Bytes of its texts.
@@ -204,10 +201,7 @@ pub struct Receipt {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Receipt {
-    const KEY: u8 = b'R';
-    type Id = ReceiptId;
-}
+stored!(Receipt: b'R', ReceiptId);
 
 impl Receipt {
     /// Bytes of its texts.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -75,10 +75,7 @@ pub struct Goal {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Goal {
-    const KEY: u8 = b'o';
-    type Id = GoalId;
-}
+stored!(Goal: b'o', GoalId);
 
 impl Goal {
     /// Bytes of its texts.

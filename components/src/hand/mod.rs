@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -102,10 +102,7 @@ pub struct HandInstance {
     pub failed: u64,
 }
 
-impl StoredComponent for HandInstance {
-    const KEY: u8 = b'H';
-    type Id = HandInstanceId;
-}
+stored!(HandInstance: b'H', HandInstanceId);
 
 impl HandInstance {
     /// The agent that the user talks with.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -127,10 +127,7 @@ pub struct HookCall {
     pub held: bool,
 }
 
-impl StoredComponent for HookCall {
-    const KEY: u8 = b'^';
-    type Id = HookCallId;
-}
+stored!(HookCall: b'^', HookCallId);
 
 impl HookCall {
     /// Bytes of its texts.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -51,10 +51,7 @@ pub struct McpPin {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for McpPin {
-    const KEY: u8 = b'P';
-    type Id = McpPinId;
-}
+stored!(McpPin: b'P', McpPinId);
 
 impl McpPin {
     /// Bytes of its texts.
@@ -134,10 +131,7 @@ pub struct McpServer {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for McpServer {
-    const KEY: u8 = b'M';
-    type Id = McpServerId;
-}
+stored!(McpServer: b'M', McpServerId);
 
 impl McpServer {
     /// Bytes of its texts.

@@ -9,7 +9,7 @@ use crate::kernel::effect::Effect;
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, FileId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -276,10 +276,7 @@ pub struct MediaTask {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for MediaTask {
-    const KEY: u8 = b'3';
-    type Id = MediaTaskId;
-}
+stored!(MediaTask: b'3', MediaTaskId);
 
 impl MediaTask {
     /// Bytes of its texts.

@@ -7,7 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -63,10 +63,7 @@ pub struct PromptVersion {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptVersion {
-    const KEY: u8 = b'V';
-    type Id = PromptVersionId;
-}
+stored!(PromptVersion: b'V', PromptVersionId);
 
 impl PromptVersion {
     /// Bytes of its texts.
@@ -215,10 +212,7 @@ pub struct PromptExperiment {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptExperiment {
-    const KEY: u8 = b'Z';
-    type Id = PromptExperimentId;
-}
+stored!(PromptExperiment: b'Z', PromptExperimentId);
 
 impl PromptExperiment {
     /// Bytes of its texts.
@@ -258,10 +252,7 @@ pub struct PromptImpression {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptImpression {
-    const KEY: u8 = b'I';
-    type Id = PromptImpressionId;
-}
+stored!(PromptImpression: b'I', PromptImpressionId);
 
 impl PromptImpression {
     /// It has no texts.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TaskId, UserId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -83,10 +83,7 @@ pub struct Task {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Task {
-    const KEY: u8 = b'j';
-    type Id = TaskId;
-}
+stored!(Task: b'j', TaskId);
 
 impl Task {
     /// Who is to do it; `None` when it is whoever comes first.

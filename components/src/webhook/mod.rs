@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -67,10 +67,7 @@ pub struct Webhook {
     pub dropped: u64,
 }
 
-impl StoredComponent for Webhook {
-    const KEY: u8 = b'u';
-    type Id = WebhookId;
-}
+stored!(Webhook: b'u', WebhookId);
 
 impl Webhook {
     /// Bytes of its texts.
@@ -135,10 +132,7 @@ pub struct Delivery {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Delivery {
-    const KEY: u8 = b'r';
-    type Id = DeliveryId;
-}
+stored!(Delivery: b'r', DeliveryId);
 
 impl Delivery {
     /// Bytes of its texts.

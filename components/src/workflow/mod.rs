@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TurnId, WorkflowId};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -122,10 +122,7 @@ pub struct Workflow {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Workflow {
-    const KEY: u8 = b'f';
-    type Id = WorkflowId;
-}
+stored!(Workflow: b'f', WorkflowId);
 
 impl Workflow {
     /// Bytes of its texts.

@@ -75,7 +75,7 @@ impl Run for A2aCommand {
         match self {
             Self::List => {
                 let answer = context.block_on(async { context.client()?.get("/api/a2a/agents", &[]).await })?;
-                if context.json() { output::json(&answer) } else { output::print(&output::clean(&rows(&answer))) }
+                context.print(&answer, rows)
             }
             Self::Discover(discover) => discover.run(context),
             Self::Remove(Named { agent }) => {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items, moment, now};
-use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `approvals`.
 #[derive(Debug, Subcommand)]
@@ -48,10 +48,7 @@ impl Run for Approvals {
             Self::List => {
                 let asked = client.get("/api/approvals", &[("status", "pending")]);
                 let answer = context.block_on(client.shown_answer(context.json(), asked))?;
-                if context.json() {
-                    return output::json(&answer);
-                }
-                return output::print(&listed(&answer));
+                return context.print(&answer, listed);
             }
             Self::Approve { id, answer, reason, totp_code } => {
                 (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
@@ -59,7 +56,7 @@ impl Run for Approvals {
             Self::Reject { id, reason } => (id, "reject", json!({ "reason": reason })),
         };
         let answer = context.block_on(client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)))?;
-        if context.json() { output::json(&answer) } else { output::print(&decided(&answer)) }
+        context.print(&answer, decided)
     }
 }
 

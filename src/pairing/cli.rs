@@ -47,7 +47,7 @@ impl Run for Device {
         match self {
             Self::List => {
                 let answer = context.block_on(async { context.client()?.get("/api/pairing/devices", &[]).await })?;
-                if context.json() { output::json(&answer) } else { output::print(&output::clean(&devices(&answer))) }
+                context.print(&answer, devices)
             }
             Self::Pair(pair) => pair.run(context),
             Self::Remove { device } => {

@@ -103,7 +103,7 @@ impl Servers {
                     client.post(&path(&name, "/reconnect"), None).await?;
                     client.get(&path(&name, ""), &[]).await
                 })?;
-                if context.json() { output::json(&answer) } else { output::print(&tools(&answer)) }
+                context.print(&answer, tools)
             }
         }
     }
@@ -112,7 +112,7 @@ impl Servers {
 /// Prints the answer of a path.
 fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
     let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
-    if context.json() { output::json(&answer) } else { output::print(&output::clean(&render(&answer))) }
+    context.print(&answer, render)
 }
 
 impl Accept {

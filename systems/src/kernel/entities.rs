@@ -79,16 +79,15 @@ pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'stati
     fn remove(&mut self, id: K::Id, entity: &K);
 }
 
-/// For a kind whose entities are found by their ids alone.
-impl<K: Indexed> Places<K> for () {
-    fn insert(&mut self, _: K::Id, _: &K) {}
-    fn remove(&mut self, _: K::Id, _: &K) {}
-}
-
 /// Places that take one out by what they took it in by.
 pub trait Mirrored<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
     /// Takes one in, or out.
     fn place(&mut self, id: K::Id, entity: &K, is_in: bool);
+}
+
+/// For a kind whose entities are found by their ids alone.
+impl<K: Indexed> Mirrored<K> for () {
+    fn place(&mut self, _: K::Id, _: &K, _: bool) {}
 }
 
 impl<K: Indexed, P: Mirrored<K>> Places<K> for P {

@@ -91,29 +91,23 @@ pub(crate) struct Pair {
 impl Run for Channel {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List { available: false } => show(context, "/api/channels", rows),
-            Self::List { available: true } => show(context, "/api/channels/registry", platforms),
+            Self::List { available: false } => context.show("/api/channels", rows),
+            Self::List { available: true } => context.show("/api/channels/registry", platforms),
             Self::Add(add) => add.run(context),
             Self::Remove(Named { name }) => {
                 let removing = async { context.client()?.delete(&path(&name, "/configure")).await };
                 context.print(&context.block_on(removing)?, |it| format!("removed {}\n", field(it, "/name")))
             }
             Self::Test(test) => test.run(context),
-            Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), lines),
+            Self::Logs(Named { name }) => context.show(&path(&name, "/logs"), lines),
             Self::Reload => {
                 let reloading = async { context.client()?.post("/api/channels/reload", None).await };
                 context.print(&context.block_on(reloading)?, reloaded)
             }
             Self::Pair(pair) => pair.run(context),
-            Self::Sites => show(context, "/api/web-chats", sites),
+            Self::Sites => context.show("/api/web-chats", sites),
         }
     }
-}
-
-/// Prints the answer of a path.
-fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
-    let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
-    context.print(&answer, render)
 }
 
 fn path(name: &str, rest: &str) -> String {
@@ -186,7 +180,7 @@ impl Pair {
             output::note(&format!("removed {id}"));
             return Ok(());
         }
-        let Some(name) = self.name else { return show(context, PAIRINGS, pairings) };
+        let Some(name) = self.name else { return context.show(PAIRINGS, pairings) };
         let body = json!({ "channel": name, "conversation": self.chat });
         let answer = context.block_on(async { context.client()?.post(PAIRINGS, Some(&body)).await })?;
         context.print(&answer, paired)

@@ -75,10 +75,7 @@ pub(crate) struct CreateUser {
 impl Run for Key {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/keys", &[]).await })?;
-                context.print(&answer, keys)
-            }
+            Self::List => context.show("/api/keys", keys),
             Self::Create(create) => create.run(context),
             Self::Revoke { key } => remove(context, Listed::new("/api/keys", "key"), "keys", &key, "revoked"),
         }
@@ -105,10 +102,7 @@ impl CreateKey {
 impl Run for User {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/users", &[]).await })?;
-                context.print(&answer, users)
-            }
+            Self::List => context.show("/api/users", users),
             Self::Create(CreateUser { name, role }) => {
                 let body = json!({ "name": name, "role": role });
                 let answer = context.block_on(async { context.client()?.post("/api/users", Some(&body)).await })?;

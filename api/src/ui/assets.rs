@@ -9,12 +9,11 @@
 use std::io::Write;
 use std::sync::{LazyLock, OnceLock};
 
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{digest, hex};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use include_dir::{Dir, include_dir};
-use sha2::{Digest, Sha256};
 
 #[cfg(test)]
 mod tests;
@@ -79,7 +78,7 @@ pub(crate) struct Page {
 pub(crate) fn page() -> &'static Page {
     static PAGE: LazyLock<Page> = LazyLock::new(|| {
         let plain = Bytes::from(include_str!("../../ui/index.html").replace(VERSION_MARK, version()));
-        let tag = format!("\"{}\"", fingerprint([&plain[..]]));
+        let tag = format!("\"{}\"", hex(&digest([&plain[..]])[..8]));
         Page { packed: packed(&plain), plain, tag }
     });
     &PAGE
@@ -88,23 +87,13 @@ pub(crate) fn page() -> &'static Page {
 /// Names the content of all files together.
 pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> =
-        LazyLock::new(|| fingerprint(ASSETS.iter().flat_map(|asset| [asset.path.as_bytes(), asset.body])));
+        LazyLock::new(|| hex(&digest(ASSETS.iter().flat_map(|asset| [asset.path.as_bytes(), asset.body]))[..8]));
     &VERSION
 }
 
 /// The file at `path` below `api/ui`.
 pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
-}
-
-/// The first 16 hex digits of the SHA-256 of `parts`, each with its length.
-fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex(&hash.finalize()[..8])
 }
 
 /// The folder `api/ui`. `build.rs` asks for another build when a file is added to it or removed.

@@ -1,6 +1,6 @@
 //! The bodies of webhooks.
 
-use agentsvc_components::webhook::{DeliveryTry, Mount, Webhook, WebhookId};
+use agentsvc_components::webhook::{DeliveryTry, Mount, Webhook};
 use agentsvc_systems::webhook::{DeliveryView, WebhookFields, WebhookView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::client::Client;
 use super::resource::Routes;
@@ -59,6 +60,12 @@ impl Context {
     /// does not drive the terminal.
     pub(crate) fn print<T: Serialize>(&self, came: &T, shown: impl FnOnce(&T) -> String) -> Result<(), Error> {
         if self.json() { output::json(came) } else { output::print(&output::clean(&shown(came))) }
+    }
+
+    /// Prints what the daemon answers at a path.
+    pub(crate) fn show(&self, path: &str, shown: fn(&Value) -> String) -> Result<(), Error> {
+        let answer = self.block_on(async { self.client()?.get(path, &[]).await })?;
+        self.print(&answer, shown)
     }
 
     /// True when the daemon was named by URL, so that it need not be the one of the home.

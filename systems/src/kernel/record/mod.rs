@@ -23,6 +23,7 @@ pub use kind::{Kind, ReadRow, put, put_component, read_as, remove};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::{AgentId, LogId};
@@ -80,6 +81,17 @@ pub fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error>
         Some((&found, _)) if found > VERSION => Err(Error::Newer { key: hex(key), found }),
         _ => Err(Error::Corrupt { key: hex(key), reason: "no version byte".to_owned() }),
     }
+}
+
+/// The SHA-256 of these parts, each with its length before it.
+#[must_use]
+pub fn digest<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.as_ref().len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
 }
 
 /// Bytes as lower-case hex.

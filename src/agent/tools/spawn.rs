@@ -19,26 +19,20 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 .needs(Need::Spawn)
 .order(8);
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 struct Input {
     /// Name; must not be in use.
-    #[serde(default)]
     name: Option<String>,
     /// System prompt.
-    #[serde(default)]
     system_prompt: Option<String>,
     /// Description in one sentence.
-    #[serde(default)]
     description: Option<String>,
     /// Tool names or globs that it can use. Default: all of yours.
-    #[serde(default)]
     tools: Option<Vec<String>>,
     /// Model. Default: yours.
-    #[serde(default)]
     model: Option<String>,
     /// A complete agent manifest in TOML, instead of all other fields.
-    #[serde(default)]
     manifest_toml: Option<String>,
 }
 

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::config::{McpClient, SamplingRule};
-use crate::kernel::config::Word;
 use elicitation::Elicitation;
 use sampling::Sampling;
 

@@ -81,6 +81,7 @@ fn child(input: Input, parent: &Manifest) -> Result<SpawnAgent, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::toolset::input;
 
     fn asked(text: &str) -> Result<SpawnAgent, String> {
         let parent = manifest::parse("name = \"p\"\n[model]\nmodel = \"m\"\n[capabilities]\ntools = [\"a\", \"b\"]");

@@ -14,8 +14,8 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// An enum with a word for each value: `as_str`, `parse`, `ALL`, every value in this order, and
-/// [`Word`], whichever are asked for.
+/// An enum with a word for each value, and what is asked for of `as_str`, `parse`, `ALL` (every value in this order) and the
+/// trait `Word`.
 ///
 /// ```
 /// # use agentsvc_components::enum_words;

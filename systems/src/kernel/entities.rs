@@ -79,7 +79,7 @@ pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'stati
     fn remove(&mut self, id: K::Id, entity: &K);
 }
 
-/// Places that take one out by what they took it in by.
+/// Places of which one function takes one in and out, so that both go together.
 pub trait Mirrored<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
     /// Takes one in, or out.
     fn place(&mut self, id: K::Id, entity: &K, is_in: bool);

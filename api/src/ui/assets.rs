@@ -78,7 +78,7 @@ pub(crate) struct Page {
 pub(crate) fn page() -> &'static Page {
     static PAGE: LazyLock<Page> = LazyLock::new(|| {
         let plain = Bytes::from(include_str!("../../ui/index.html").replace(VERSION_MARK, version()));
-        let tag = format!("\"{}\"", hex(&digest([&plain[..]])[..8]));
+        let tag = format!("\"{}\"", fingerprint([&plain[..]]));
         Page { packed: packed(&plain), plain, tag }
     });
     &PAGE
@@ -87,13 +87,18 @@ pub(crate) fn page() -> &'static Page {
 /// Names the content of all files together.
 pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> =
-        LazyLock::new(|| hex(&digest(ASSETS.iter().flat_map(|asset| [asset.path.as_bytes(), asset.body]))[..8]));
+        LazyLock::new(|| fingerprint(ASSETS.iter().flat_map(|asset| [asset.path.as_bytes(), asset.body])));
     &VERSION
 }
 
 /// The file at `path` below `api/ui`.
 pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
+}
+
+/// The first 16 hex digits of the SHA-256 of `parts`, each with its length.
+fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    hex(&digest(parts)[..8])
 }
 
 /// The folder `api/ui`. `build.rs` asks for another build when a file is added to it or removed.

@@ -106,7 +106,7 @@ pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 /// Runs a tool on the input that `text` is.
 pub(crate) fn on_input<T, F>(context: Context, text: String, run: fn(Context, T) -> F) -> Running
 where
-    T: DeserializeOwned + 'static,
+    T: DeserializeOwned + Send + 'static,
     F: Future<Output = Result<Ended, String>> + Send + 'static,
 {
     Box::pin(async move { run(context, input(&text)?).await })

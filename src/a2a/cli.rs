@@ -73,10 +73,7 @@ pub(crate) struct Task {
 impl Run for A2aCommand {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/a2a/agents", &[]).await })?;
-                if context.json() { output::json(&answer) } else { output::print(&output::clean(&rows(&answer))) }
-            }
+            Self::List => context.show("/api/a2a/agents", rows),
             Self::Discover(discover) => discover.run(context),
             Self::Remove(Named { agent }) => {
                 let path = format!("/api/a2a/agents/{}", encoded(&agent));

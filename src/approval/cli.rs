@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items, moment, now};
-use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `approvals`.
 #[derive(Debug, Subcommand)]
@@ -67,10 +67,7 @@ impl Run for Approvals {
             Self::List => {
                 let asked = client.get("/api/approvals", &[("status", "pending")]);
                 let answer = context.block_on(client.shown_answer(context.json(), asked))?;
-                if context.json() {
-                    return output::json(&answer);
-                }
-                return output::print(&listed(&answer));
+                return context.print(&answer, listed);
             }
             Self::Approve { id, answer, reason, totp_code } => {
                 (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
@@ -81,7 +78,7 @@ impl Run for Approvals {
             let id = id_of(&client, &id).await?;
             client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)).await
         })?;
-        if context.json() { output::json(&answer) } else { output::print(&decided(&answer)) }
+        context.print(&answer, decided)
     }
 }
 

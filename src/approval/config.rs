@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::kernel::config::{Reader, Word, Words, table};
+use crate::kernel::config::{Reader, Word, table};
 use crate::tool::config::tool_pattern;
 use crate::tool::toolset::built_in;
 
@@ -21,19 +21,17 @@ table! {
     }
 }
 
-/// What approving needs beside the key of the API (spec 3, Authentication, rule 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SecondFactor {
-    /// Nothing.
-    #[default]
-    None,
-    /// A code of an authenticator (RFC 6238).
-    Totp,
-}
-
-impl Word for SecondFactor {
-    const WORDS: Words<Self> = &[("none", Self::None), ("totp", Self::Totp)];
+agentsvc_components::enum_words! {
+    /// What approving needs beside the key of the API (spec 3, Authentication, rule 2).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SecondFactor [Word] {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// A code of an authenticator (RFC 6238).
+        Totp = "totp",
+    }
 }
 
 impl Approval {

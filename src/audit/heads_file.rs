@@ -15,9 +15,10 @@ use std::time::Duration;
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::parse_checkpoint;
+use agentsvc_systems::kernel::record::unhex;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::vault::{Vault, unhex};
+use super::vault::Vault;
 
 /// How long a line may take to be written.
 const WRITE_WAIT: Duration = Duration::from_secs(2);
@@ -133,8 +134,8 @@ fn highest(file: File, vault: &Vault) -> Result<Option<AuditCheckpoint>> {
 /// The signed checkpoint of a line, and what is said to accept it.
 fn parts(line: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let mut words = std::str::from_utf8(line).ok()?.split(' ').skip(1);
-    let row = unhex(words.next()?)?;
-    Some((row, words.next().and_then(unhex)))
+    let row = unhex(words.next()?.as_bytes())?;
+    Some((row, words.next().and_then(|word| unhex(word.as_bytes()))))
 }
 
 /// Gives each line, the last one first.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_systems::audit::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{hex, unhex};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::kernel::disk;
@@ -134,7 +134,7 @@ impl Vault {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("the vault's checkpoint cannot be read: {error}")),
         };
-        let parsed = unhex(text.trim())
+        let parsed = unhex(text.trim().as_bytes())
             .and_then(|row| parse_checkpoint(&row, |message, signature| self.is_signed(message, signature)));
         let wrong = "the vault's checkpoint was changed, or is not signed by the key in the vault";
         parsed.map(Some).ok_or_else(|| wrong.to_owned())
@@ -159,19 +159,13 @@ fn key_in(path: &Path) -> Result<Option<Ed25519KeyPair>, Error> {
     if mode & 0o077 != 0 {
         return Err(Error::Open { path: path.to_owned(), mode });
     }
-    let key = unhex(text.trim()).and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+    let key = unhex(text.trim().as_bytes()).and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
     key.map(Some).ok_or_else(no_key)
 }
 
 /// Replaces a file by a line.
 fn write(path: &Path, line: &str) -> Result<(), Error> {
     disk::replace(path, format!("{line}\n").as_bytes()).map_err(io("write", path))
-}
-
-/// The bytes of a text in hex.
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.is_ascii() && text.len().is_multiple_of(2);
-    digits.then(|| (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect())?
 }
 
 #[cfg(test)]

@@ -15,31 +15,28 @@
 
 use agentsvc_components::kernel::record::Space;
 
-/// A part of a home that can be restored by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Component {
-    /// `config.toml` and the sealed secrets.
-    Config,
-    /// Schedules and cron jobs.
-    CronJobs,
-    /// What hands keep.
-    HandState,
-    /// Models that clients added.
-    CustomModels,
-    /// Agents and all that is theirs: sessions, messages, memory, triggers, goals, approvals, usage, files.
-    Agents,
-    /// Skills.
-    Skills,
-    /// Workflow definitions and runs.
-    Workflows,
-    /// Everything under `data/`, and the rows of the world that are nobody's.
-    Data,
+agentsvc_components::enum_words! {
+    /// A part of a home that can be restored by itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Component [ALL, as_str, parse] {
+        /// `config.toml` and the sealed secrets.
+        Config = "config",
+        /// Schedules and cron jobs.
+        CronJobs = "cron_jobs",
+        /// What hands keep.
+        HandState = "hand_state",
+        /// Models that clients added.
+        CustomModels = "custom_models",
+        /// Agents and all that is theirs: sessions, messages, memory, triggers, goals, approvals, usage, files.
+        Agents = "agents",
+        /// Skills.
+        Skills = "skills",
+        /// Workflow definitions and runs.
+        Workflows = "workflows",
+        /// Everything under `data/`, and the rows of the world that are nobody's.
+        Data = "data",
+    }
 }
-
-agentsvc_components::enum_words! { pub Component [ALL, as_str, parse] {
-    Config = "config", CronJobs = "cron_jobs", HandState = "hand_state", CustomModels = "custom_models",
-    Agents = "agents", Skills = "skills", Workflows = "workflows", Data = "data",
-} }
 
 impl Component {
     /// Every name, for messages.

@@ -1,10 +1,9 @@
 //! Backups and restores of a home that no daemon has: the command line does them itself.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::backup::store::BackupMade;
-use agentsvc_components::Timestamp;
+use agentsvc_api::http::timestamp::timestamp_now;
 
 use super::component::{CONFIG, Selection};
 use super::error::{Error, io};
@@ -65,7 +64,7 @@ impl Offline {
     pub fn create(&self, progress: &Progress) -> Result<BackupMade, Error> {
         let unfit = || Error::Unfit("there is no world to back up".to_owned());
         let store = self.store()?.ok_or_else(unfit)?;
-        create::create(&store.view(), &self.places, now(), progress, || Ok(store.view()))
+        create::create(&store.view(), &self.places, timestamp_now(), progress, || Ok(store.view()))
     }
 
     /// Restores an archive, or says what would change.
@@ -85,8 +84,14 @@ impl Offline {
         }
         let store = self.store()?;
         let view = store.as_ref().map(Store::view);
-        let job =
-            Job { archive, places: &self.places, vault: &self.vault, selection, keeps_protected: false, now: now() };
+        let job = Job {
+            archive,
+            places: &self.places,
+            vault: &self.vault,
+            selection,
+            keeps_protected: false,
+            now: timestamp_now(),
+        };
         let prepared = prepare(&job, view.as_ref(), progress)?;
         if dry_run {
             prepared.discard();
@@ -111,12 +116,6 @@ impl Offline {
         decided.finish()?;
         Ok(prepared)
     }
-}
-
-/// The time of day.
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The archive that a command line names: a path, or the name of a backup in `dir`.

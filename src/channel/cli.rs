@@ -91,34 +91,23 @@ pub(crate) struct Pair {
 impl Run for Channel {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List { available: false } => show(context, "/api/channels", rows),
-            Self::List { available: true } => show(context, "/api/channels/registry", platforms),
+            Self::List { available: false } => context.show("/api/channels", rows),
+            Self::List { available: true } => context.show("/api/channels/registry", platforms),
             Self::Add(add) => add.run(context),
             Self::Remove(Named { name }) => {
                 let removing = async { context.client()?.delete(&path(&name, "/configure")).await };
-                print(context, &context.block_on(removing)?, |it| format!("removed {}\n", field(it, "/name")))
+                context.print(&context.block_on(removing)?, |it| format!("removed {}\n", field(it, "/name")))
             }
             Self::Test(test) => test.run(context),
-            Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), lines),
+            Self::Logs(Named { name }) => context.show(&path(&name, "/logs"), lines),
             Self::Reload => {
                 let reloading = async { context.client()?.post("/api/channels/reload", None).await };
-                print(context, &context.block_on(reloading)?, reloaded)
+                context.print(&context.block_on(reloading)?, reloaded)
             }
             Self::Pair(pair) => pair.run(context),
-            Self::Sites => show(context, "/api/web-chats", sites),
+            Self::Sites => context.show("/api/web-chats", sites),
         }
     }
-}
-
-/// Prints an answer. What it holds comes from adapters and from other people.
-fn print(context: &Context, answer: &Value, render: fn(&Value) -> String) -> Result<(), Error> {
-    if context.json() { output::json(answer) } else { output::print(&output::clean(&render(answer))) }
-}
-
-/// Prints the answer of a path.
-fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
-    let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
-    print(context, &answer, render)
 }
 
 fn path(name: &str, rest: &str) -> String {
@@ -132,7 +121,7 @@ impl Add {
         }
         let (path, body) = (path(&self.name, "/configure"), self.body(|name| std::env::var(name).ok())?);
         let answer = context.block_on(async { context.client()?.post(&path, Some(&body)).await })?;
-        print(context, &answer, saved)
+        context.print(&answer, saved)
     }
 
     /// The values of a channel that exists, or of the platform of a new one.
@@ -147,7 +136,7 @@ impl Add {
                 answer => answer,
             }
         })?;
-        print(context, &answer, fields)
+        context.print(&answer, fields)
     }
 
     /// The request, with variables of the environment.
@@ -176,7 +165,7 @@ impl Test {
     fn run(self, context: &Context) -> Result<(), Error> {
         let body = json!({ "recipient": self.to, "message": self.text });
         let sending = async { context.client()?.post(&path(&self.name, "/test"), Some(&body)).await };
-        print(context, &context.block_on(sending)?, |answer| {
+        context.print(&context.block_on(sending)?, |answer| {
             let (status, to) = (field(answer, "/status"), field(answer, "/recipient"));
             format!("{status}: test message to {to}\n")
         })
@@ -191,10 +180,10 @@ impl Pair {
             output::note(&format!("removed {id}"));
             return Ok(());
         }
-        let Some(name) = self.name else { return show(context, PAIRINGS, pairings) };
+        let Some(name) = self.name else { return context.show(PAIRINGS, pairings) };
         let body = json!({ "channel": name, "conversation": self.chat });
         let answer = context.block_on(async { context.client()?.post(PAIRINGS, Some(&body)).await })?;
-        print(context, &answer, paired)
+        context.print(&answer, paired)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agentsvc_components::enum_words;
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat};
 use agentsvc_systems::channel::limits::CHANNEL_RECIPIENTS_MAX;
 use regex::Regex;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::routing::overrides;
 use crate::kernel::config::text::directory;
-use crate::kernel::config::{MASK, Reader, Secret, Word, Words, table, word};
+use crate::kernel::config::{MASK, Reader, Secret, Word, table, word};
 use crate::kernel::vault;
 
 /// Channels that a configuration may have.
@@ -79,12 +80,10 @@ table! {
         /// Conversation that messages go to when none is named.
         default_conversation: Box<str> => text(any_text).example("123456").protected(),
         /// Who is answered in direct chats: respond, allowed_only or ignore. Default: allowed_only, with pairing.
-        #[serde(serialize_with = "maybe_word")]
-        dm_policy: Option<DmPolicy> => choice(<Option<DmPolicy>>::WORDS).example("respond").protected(),
+        dm_policy: Option<DmPolicy> => choice(DmPolicy::WORDS).example("respond").protected(),
         /// What is answered in groups: all, mention_only, commands_only or ignore. Default: all, or mention_only when
         /// `group_trigger_patterns` is set.
-        #[serde(serialize_with = "maybe_word")]
-        group_policy: Option<GroupPolicy> => choice(<Option<GroupPolicy>>::WORDS).example("mention_only").protected(),
+        group_policy: Option<GroupPolicy> => choice(GroupPolicy::WORDS).example("mention_only").protected(),
         /// Regular expressions; a group message that matches one counts as a mention.
         group_trigger_patterns: Vec<Box<str>> => list(pattern).example("[\"(?i)hey bot\"]").protected(),
         /// Messages per minute that the channel answers; 0 is unlimited.
@@ -136,53 +135,31 @@ impl ChannelsConfig {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfiguredChannels(pub BTreeMap<Box<str>, Arc<SidecarChannel>>);
 
-macro_rules! words {
-    ($(#[doc = $doc:literal])+ $name:ident { $($variant:ident = $word:literal),+ }) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum $name {
-            #[default]
-            $(#[doc = concat!("`", $word, "`")] $variant),+
-        }
-
-        impl Word for $name {
-            const WORDS: Words<Self> = &[$(($word, Self::$variant)),+];
-        }
-    };
-}
-
-words! {
+enum_words! {
     /// What happens when too many messages wait.
-    Overflow { Block = "block", DropNewest = "drop_newest" }
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Overflow [Word] {
+        /// `block`
+        #[default]
+        Block = "block",
+        /// `drop_newest`
+        DropNewest = "drop_newest",
+    }
 }
-words! {
+
+enum_words! {
     /// Which chat commands people may use.
-    CommandPolicy { Allow = "allow", Disable = "disable", Allowlist = "allowlist", Blocklist = "blocklist" }
-}
-impl Word for Option<DmPolicy> {
-    const WORDS: Words<Self> = &[
-        ("respond", Some(DmPolicy::Respond)),
-        ("allowed_only", Some(DmPolicy::AllowedOnly)),
-        ("ignore", Some(DmPolicy::Ignore)),
-    ];
-}
-
-impl Word for Option<GroupPolicy> {
-    const WORDS: Words<Self> = &[
-        ("all", Some(GroupPolicy::All)),
-        ("mention_only", Some(GroupPolicy::MentionOnly)),
-        ("commands_only", Some(GroupPolicy::CommandsOnly)),
-        ("ignore", Some(GroupPolicy::Ignore)),
-    ];
-}
-
-pub(super) fn maybe_word<T: Copy, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
-where
-    Option<T>: Word,
-{
-    match value {
-        Some(_) => to.serialize_str((*value).word()),
-        None => to.serialize_none(),
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CommandPolicy [Word] {
+        /// `allow`
+        #[default]
+        Allow = "allow",
+        /// `disable`
+        Disable = "disable",
+        /// `allowlist`
+        Allowlist = "allowlist",
+        /// `blocklist`
+        Blocklist = "blocklist",
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use agentsvc_api::http::timestamp::timestamp_now;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -15,7 +17,7 @@ use super::definition::Definition;
 use super::inbound::Incoming;
 use super::ledger::{Handled, Ledger};
 use super::run::{self, Awaited, Outgoing};
-use super::status::{self, State, Status, now};
+use super::status::{self, State, Status};
 use super::wire::Command;
 use super::wire::event::Ready;
 use crate::kernel::sandbox::Server;
@@ -273,7 +275,7 @@ impl Instance {
             status.failures = failures;
             status.state = if pause.is_some() { State::Restarting } else { State::Failed };
             status.next_restart_at = pause.map(|pause| {
-                let mut at = now();
+                let mut at = timestamp_now();
                 at.0 = at.0.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
                 at
             });

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use agentsvc_components::channel::rules::ChatRole;
 use serde_json::{Map, Value};
 
-use super::config::maybe_word;
-use crate::kernel::config::{Reader, Word, Words, table};
+use crate::kernel::config::{Reader, Word, table};
 
 /// Tables that a configuration may have, and roles of one.
 const ROLES_MAX: usize = 200;
@@ -18,20 +17,15 @@ table! {
     /// is the same).
     pub struct RoleMapping {
         /// Of the person who created the chat (`creator`).
-        #[serde(serialize_with = "maybe_word")]
-        creator_role: Option<ChatRole> => choice(<Option<ChatRole>>::WORDS).example("admin").protected(),
+        creator_role: Option<ChatRole> => choice(ChatRole::WORDS).example("admin").protected(),
         /// Of owners (`owner`).
-        #[serde(serialize_with = "maybe_word")]
-        owner_role: Option<ChatRole> => choice(<Option<ChatRole>>::WORDS).example("admin").protected(),
+        owner_role: Option<ChatRole> => choice(ChatRole::WORDS).example("admin").protected(),
         /// Of administrators (`admin` or `administrator`).
-        #[serde(serialize_with = "maybe_word")]
-        admin_role: Option<ChatRole> => choice(<Option<ChatRole>>::WORDS).example("admin").protected(),
+        admin_role: Option<ChatRole> => choice(ChatRole::WORDS).example("admin").protected(),
         /// Of members (`member`).
-        #[serde(serialize_with = "maybe_word")]
-        member_role: Option<ChatRole> => choice(<Option<ChatRole>>::WORDS).example("user").protected(),
+        member_role: Option<ChatRole> => choice(ChatRole::WORDS).example("user").protected(),
         /// Of guests (`guest`).
-        #[serde(serialize_with = "maybe_word")]
-        guest_role: Option<ChatRole> => choice(<Option<ChatRole>>::WORDS).example("viewer").protected(),
+        guest_role: Option<ChatRole> => choice(ChatRole::WORDS).example("viewer").protected(),
         /// Of other roles, by their names on the platform. The highest of a person's roles counts.
         role_map: RoleMap => object(role_map).example("{ Moderator = \"admin\" }").protected(),
     }
@@ -39,16 +33,6 @@ table! {
 
 /// Roles by their names on a platform.
 pub type RoleMap = BTreeMap<Box<str>, Box<str>>;
-
-impl Word for Option<ChatRole> {
-    const WORDS: Words<Self> = &[
-        ("owner", Some(ChatRole::Owner)),
-        ("admin", Some(ChatRole::Admin)),
-        ("user", Some(ChatRole::User)),
-        ("viewer", Some(ChatRole::Viewer)),
-        ("guest", Some(ChatRole::Viewer)),
-    ];
-}
 
 impl RoleMapping {
     /// Each role of the platform with the role here.
@@ -84,7 +68,7 @@ pub(crate) fn note_roles(tables: &BTreeMap<Box<str>, RoleMapping>, reader: &mut 
 }
 
 fn role(word: &str) -> Option<ChatRole> {
-    <Option<ChatRole>>::WORDS.iter().find(|(known, _)| *known == word).and_then(|(_, role)| *role)
+    ChatRole::WORDS.iter().find(|(known, _)| *known == word).map(|(_, role)| *role)
 }
 
 fn role_map(object: Map<String, Value>) -> Result<RoleMap, String> {

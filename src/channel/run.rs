@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use agentsvc_api::http::timestamp::timestamp_now;
+
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -15,7 +17,6 @@ use super::config::Overflow;
 use super::inbound::Incoming;
 use super::instance::{End, Instance};
 use super::ledger::{Failure, Handled, send_failure};
-use super::status::now;
 use super::stderr::{LINE_BYTES_MAX, Line};
 use super::wire::{Command, Event, command};
 use crate::kernel::sandbox::Server;
@@ -252,9 +253,10 @@ async fn take(instance: &Instance, event: Event, caught: &Caught, acks: &mpsc::S
                 instance.ledger.lock().failed(Failure::new(text.clone(), false));
             }
             instance.update(|status| {
-                status
-                    .log
-                    .add(now(), Line { level: Some("error".to_owned()), message: text.clone(), ..Line::default() });
+                status.log.add(
+                    timestamp_now(),
+                    Line { level: Some("error".to_owned()), message: text.clone(), ..Line::default() },
+                );
                 status.note_error(&text);
             });
         }
@@ -317,6 +319,6 @@ fn note_line(instance: &Instance, bytes: &mut Vec<u8>) {
         if line.is_error() {
             status.note_error(&line.cause());
         }
-        status.log.add(now(), line);
+        status.log.add(timestamp_now(), line);
     });
 }

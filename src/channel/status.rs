@@ -1,9 +1,9 @@
 //! What is known of an adapter: of its process, and of what has passed through it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::http::timestamp::timestamp_now;
 use agentsvc_components::Timestamp;
 
 use super::stderr::Log;
@@ -39,12 +39,6 @@ pub(super) fn note_left(messages: usize) {
 #[cfg(test)]
 pub(super) fn left() -> u64 {
     LEFT.load(Ordering::Relaxed)
-}
-
-/// Now, for people.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Where the process is.
@@ -107,7 +101,7 @@ impl Status {
     /// A run begins.
     pub(crate) fn begin(&mut self) {
         self.state = State::Starting;
-        (self.started_at, self.ready_at, self.next_restart_at) = (Some(now()), None, None);
+        (self.started_at, self.ready_at, self.next_restart_at) = (Some(timestamp_now()), None, None);
         (self.traffic, self.qr) = (false, None);
     }
 
@@ -117,7 +111,7 @@ impl Status {
             ready.account_id = self.ready.account_id.take().or(ready.account_id);
         }
         self.ready = ready;
-        self.ready_at = self.ready_at.or_else(|| Some(now()));
+        self.ready_at = self.ready_at.or_else(|| Some(timestamp_now()));
         self.state = State::Started;
     }
 
@@ -125,7 +119,7 @@ impl Status {
     pub(crate) fn note_error(&mut self, text: &str) {
         let mut text = text.to_owned();
         text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
-        self.last_error = Some((now(), text));
+        self.last_error = Some((timestamp_now(), text));
     }
 
     /// Can it do this?
@@ -138,9 +132,9 @@ impl Status {
         self.dropped += 1;
         DROPPED.fetch_add(1, Ordering::Relaxed);
         let (at, count) = self.dropped_noted.unwrap_or_default();
-        let is_due = self.dropped_noted.is_none() || now().ms_since(at) >= DROPPED_NOTED_MS;
+        let is_due = self.dropped_noted.is_none() || timestamp_now().ms_since(at) >= DROPPED_NOTED_MS;
         is_due.then(|| {
-            self.dropped_noted = Some((now(), self.dropped));
+            self.dropped_noted = Some((timestamp_now(), self.dropped));
             self.dropped - count
         })
     }
@@ -149,7 +143,7 @@ impl Status {
     pub(crate) fn note_message(&mut self) {
         self.received += 1;
         self.traffic = true;
-        self.last_message_at = Some(now());
+        self.last_message_at = Some(timestamp_now());
     }
 
     /// A code is there.
@@ -157,7 +151,8 @@ impl Status {
         // A state may have come before it.
         let state = self.qr.as_ref().filter(|qr| qr.code.is_none()).map_or(QrState::Pending, |qr| qr.state);
         let QrReady { qr_code, qr_url, message, expires_at } = given;
-        self.qr = Some(Qr { state, code: Some(qr_code), url: qr_url, message, expires_at, updated_at: now() });
+        self.qr =
+            Some(Qr { state, code: Some(qr_code), url: qr_url, message, expires_at, updated_at: timestamp_now() });
     }
 
     /// What became of it.
@@ -168,10 +163,10 @@ impl Status {
             url: None,
             message: None,
             expires_at: None,
-            updated_at: now(),
+            updated_at: timestamp_now(),
         };
         let qr = self.qr.get_or_insert_with(empty);
-        (qr.state, qr.updated_at) = (update.status, now());
+        (qr.state, qr.updated_at) = (update.status, timestamp_now());
         qr.message = update.message.or(qr.message.take());
     }
 }

@@ -16,7 +16,7 @@ use super::file_out;
 use super::registry::{Current, Registry};
 use super::wire::Content;
 use crate::kernel::egress::granted;
-use crate::tool::toolset::{Context, Ended, Running, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// Messages that are looked through for that of the turn.
 const MESSAGES_MAX: usize = 1_000;
@@ -30,7 +30,7 @@ pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
      workspace, an upload of yours, such as a picture that you generated, or a poll. Without \
      `recipient` it goes to the chat that you are answering. Your answer goes there by itself; use this for what is to be \
      sent beside it, or elsewhere.",
-    send,
+    |context, text| on_input(context, text, send),
 )
 .order(46);
 
@@ -71,38 +71,36 @@ struct Wanted {
     poll_explanation: Option<String>,
 }
 
-fn send(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let wanted = named_upload(input(&text)?)?;
-        let (Some(by), Some(turn)) = (context.agent(), context.turn()) else {
-            return Err("Only an agent in a turn can send to a chat.".to_owned());
-        };
-        let instance = instance(&context, &wanted).await?;
-        let texts = contents(&wanted)?;
-        // The adapter fetches it, beyond the rules of the daemon's own fetches.
-        for url in wanted.image_url.iter().chain(&wanted.file_url) {
-            let network = &context.run.manifest.manifest.capabilities.network;
-            granted(network, url).map_err(|error| error.to_string())?;
-            context.parts.web.vet(url, false).await.map_err(|error| error.to_string())?;
+async fn send(context: Context, wanted: Wanted) -> Result<Ended, String> {
+    let wanted = named_upload(wanted)?;
+    let (Some(by), Some(turn)) = (context.agent(), context.turn()) else {
+        return Err("Only an agent in a turn can send to a chat.".to_owned());
+    };
+    let instance = instance(&context, &wanted).await?;
+    let texts = contents(&wanted)?;
+    // The adapter fetches it, beyond the rules of the daemon's own fetches.
+    for url in wanted.image_url.iter().chain(&wanted.file_url) {
+        let network = &context.run.manifest.manifest.capabilities.network;
+        granted(network, url).map_err(|error| error.to_string())?;
+        context.parts.web.vet(url, false).await.map_err(|error| error.to_string())?;
+    }
+    let to = place(&context, &wanted, instance).await?;
+    let file = file(&context, &wanted).await?;
+    let mut ids = Vec::new();
+    for what in texts {
+        let send = SendToChat { to: to.clone(), what, by: SendBy::Tool { by, turn } };
+        match context.ask(send).await {
+            Ok(sent) => ids.push(sent.id.to_string()),
+            Err(why) => return unsent(file, why).await,
         }
-        let to = place(&context, &wanted, instance).await?;
-        let file = file(&context, &wanted).await?;
-        let mut ids = Vec::new();
-        for what in texts {
-            let send = SendToChat { to: to.clone(), what, by: SendBy::Tool { by, turn } };
-            match context.ask(send).await {
-                Ok(sent) => ids.push(sent.id.to_string()),
-                Err(why) => return unsent(file, why).await,
-            }
+    }
+    if let Some((registry, what)) = file {
+        match context.ask(SendToChat { to, what: what.clone(), by: SendBy::Tool { by, turn } }).await {
+            Ok(sent) => ids.push(sent.id.to_string()),
+            Err(why) => return unsent(Some((registry, what)), why).await,
         }
-        if let Some((registry, what)) = file {
-            match context.ask(SendToChat { to, what: what.clone(), by: SendBy::Tool { by, turn } }).await {
-                Ok(sent) => ids.push(sent.id.to_string()),
-                Err(why) => return unsent(Some((registry, what)), why).await,
-            }
-        }
-        Ok(Ended::Text(format!("The message is queued (send {}).", ids.join(", "))))
-    })
+    }
+    Ok(Ended::Text(format!("The message is queued (send {}).", ids.join(", "))))
 }
 
 /// A file that goes out, and what forgets it.

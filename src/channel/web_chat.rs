@@ -9,7 +9,7 @@ use agentsvc_api::widget::hub::WebHub;
 use agentsvc_api::widget::service::{Site, WebChats};
 use agentsvc_components::channel::rules::InstanceRules;
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy};
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{hex, unhex};
 use parking_lot::RwLock;
 use reqwest::Url;
 use ring::hmac;
@@ -227,7 +227,7 @@ impl WebChats for SiteBook {
 
     fn visitor(&self, site: &Site, token: &str) -> Option<Box<str>> {
         let (visitor, tag) = token.split_once('.').filter(|(visitor, tag)| visitor.len() == 32 && tag.len() == 64)?;
-        let tag = unhex(tag)?;
+        let tag = unhex(tag.as_bytes())?;
         let signed = signed("visitor", &site.name, visitor);
         hmac::verify(self.0.read().key.as_ref()?, &signed, &tag).ok().map(|()| visitor.into())
     }
@@ -259,11 +259,6 @@ fn made(name: &str, site: &WebChat, key: &hmac::Key) -> Arc<Site> {
 /// What is signed: no name of a site and no visitor has a NUL.
 fn signed(what: &str, site: &str, visitor: &str) -> Vec<u8> {
     format!("{what}\0{site}\0{visitor}").into_bytes()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
-    Some(digits.chunks_exact(2).map(|pair| (pair[0] << 4) | pair[1]).collect())
 }
 
 /// The key of this home, made when there is none.

@@ -10,6 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agentsvc_systems::kernel::record::{hex, unhex};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
@@ -32,20 +33,13 @@ pub(super) struct ObjectId([u8; 20]);
 impl ObjectId {
     /// The id of 40 hex digits.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut id = [0; 20];
-        if text.len() != ID_DIGITS || !text.is_ascii() {
-            return None;
-        }
-        for (at, byte) in id.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
-        }
-        Some(Self(id))
+        unhex(text.as_bytes())?.try_into().ok().map(Self)
     }
 }
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
+        to.write_str(&hex(&self.0))
     }
 }
 

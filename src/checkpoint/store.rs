@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::{AgentId, SessionId};
+use agentsvc_systems::kernel::record::hex;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
@@ -259,8 +260,7 @@ impl CheckpointStore {
     /// Where the repository of a working directory is.
     pub(super) fn dir(&self, working_dir: &Path) -> Option<PathBuf> {
         let digest = Sha256::digest(working_dir.to_str()?.as_bytes());
-        let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Some(self.0.as_ref()?.root.join(name))
+        Some(self.0.as_ref()?.root.join(hex(&digest[..8])))
     }
 
     /// Where all repositories are.

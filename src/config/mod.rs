@@ -38,7 +38,7 @@ pub use crate::kernel::config::{
     ChangeError, ConfigFile, Difference, Document, Editable, Error, FileError, Former, Problem, Problems, Secret,
     Warning, edit, toml_of,
 };
-use crate::kernel::config::{MASK, Reader, Word, Words, table};
+use crate::kernel::config::{MASK, Reader, Word, table};
 use crate::kernel::domain::Domain;
 use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
@@ -272,21 +272,19 @@ impl Document for Config {
     const FORMER: Former = &[("channels", former_channel)];
 }
 
-/// The mode of the daemon. Only `default` has an effect in this release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// The usual behaviour.
-    #[default]
-    Default,
-    /// Nothing changes by itself.
-    Stable,
-    /// For development.
-    Dev,
-}
-
-impl Word for Mode {
-    const WORDS: Words<Self> = &[("default", Self::Default), ("stable", Self::Stable), ("dev", Self::Dev)];
+agentsvc_components::enum_words! {
+    /// The mode of the daemon. Only `default` has an effect in this release.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mode [Word] {
+        /// The usual behaviour.
+        #[default]
+        Default = "default",
+        /// Nothing changes by itself.
+        Stable = "stable",
+        /// For development.
+        Dev = "dev",
+    }
 }
 
 impl Config {

@@ -49,19 +49,19 @@ pub const DOMAIN: Domain = Domain {
     ..Domain::EMPTY
 };
 
-/// What a check found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It is as it should be.
-    Pass,
-    /// It works, but not well, or could not be looked at.
-    Warn,
-    /// The daemon does not work with this.
-    Fail,
+agentsvc_components::enum_words! {
+    /// What a check found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Status [as_str] {
+        /// It is as it should be.
+        Pass = "pass",
+        /// It works, but not well, or could not be looked at.
+        Warn = "warn",
+        /// The daemon does not work with this.
+        Fail = "fail",
+    }
 }
-
-agentsvc_components::enum_words! { pub Status [as_str] { Pass = "pass", Warn = "warn", Fail = "fail" } }
 
 /// What one check says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,18 +1,17 @@
 //! `event_publish`: tells the world that something happened, for triggers to react to.
 
 use agentsvc_systems::event::PublishEvent;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "event_publish",
     "Publishes a custom event. It fires the triggers for its type, such as report.ready.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -28,11 +27,8 @@ struct Input {
     payload: Value,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { event_type, payload } = input(&text)?;
-        let (agent, by) = (context.agent(), context.turn());
-        let publish = PublishEvent { event_type, payload: payload.to_string().into(), agent, by };
-        context.settle(publish, |()| "Published.".to_owned()).await
-    })
+async fn run(context: Context, Input { event_type, payload }: Input) -> Result<Ended, String> {
+    let (agent, by) = (context.agent(), context.turn());
+    let publish = PublishEvent { event_type, payload: payload.to_string().into(), agent, by };
+    context.settle(publish, |()| "Published.".to_owned()).await
 }

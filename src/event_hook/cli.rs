@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items};
-use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::cli::{Error, Run};
 
 /// Arguments of `hooks`.
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ impl Run for Hooks {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let answer = context.block_on(client.get("/api/event-hooks", &[]))?;
-        if context.json() { output::json(&answer) } else { output::print(&listed(&answer)) }
+        context.print(&answer, listed)
     }
 }
 

@@ -4,20 +4,19 @@ use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::{GoalId, Timestamp};
 use agentsvc_systems::goal::{CreateGoal, GoalPatch, GoalView, UpdateGoal};
 use chrono::DateTime;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "goal_update",
     "Updates one of your own goals: its status, a progress note, title, description or due date. Without `goal_id` \
      it creates a new goal; with `parent_id` a subgoal of one of your goals.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .order(26);
@@ -61,15 +60,12 @@ impl From<Status> for GoalStatus {
     }
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let input: Input = input(&text)?;
-        let due_at = input.due_at.as_deref().map(moment).transpose()?;
-        match input.goal_id {
-            Some(goal) => context.settle(change(&context, GoalId(goal), input, due_at)?, told).await,
-            None => context.settle(new(&context, input, due_at)?, told).await,
-        }
-    })
+async fn run(context: Context, input: Input) -> Result<Ended, String> {
+    let due_at = input.due_at.as_deref().map(moment).transpose()?;
+    match input.goal_id {
+        Some(goal) => context.settle(change(&context, GoalId(goal), input, due_at)?, told).await,
+        None => context.settle(new(&context, input, due_at)?, told).await,
+    }
 }
 
 fn change(context: &Context, goal: GoalId, input: Input, due_at: Option<Timestamp>) -> Result<UpdateGoal, String> {

@@ -5,7 +5,7 @@ use agentsvc_systems::hook::limits::HOOK_TOKEN_BYTES_MIN;
 use sha2::{Digest, Sha256};
 
 use crate::kernel::config::table;
-use crate::kernel::config::text::{is_own_variable, variable};
+use crate::kernel::config::text::own_variable;
 
 table! {
     /// `[webhook_triggers]`.
@@ -13,7 +13,7 @@ table! {
         /// Answer `/api/hooks/wake` and `/api/hooks/agent`.
         enabled: bool => flag().protected(),
         /// Environment variable that has the token of callers, at least 32 bytes. Default: callers need the API key.
-        token_env: Option<Box<str>> => text(token_variable).example("HOOK_TOKEN").protected(),
+        token_env: Option<Box<str>> => text(own_variable).example("HOOK_TOKEN").protected(),
         /// Calls of hooks per minute, 1 to 1000000.
         rate_limit_per_minute: u32 = 30 => integer(1..=1_000_000).protected(),
     }
@@ -42,13 +42,6 @@ impl WebhookTriggers {
             )
         })
     }
-}
-
-fn token_variable(text: &str) -> Result<Box<str>, String> {
-    if text.is_empty() || is_own_variable(text) {
-        return Err("must be the name of an environment variable of your own".to_owned());
-    }
-    variable(text)
 }
 
 #[cfg(test)]

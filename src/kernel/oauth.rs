@@ -194,6 +194,7 @@ async fn read(mut response: Response, most: usize) -> Result<Zeroizing<Vec<u8>>,
 
 /// The fields as `application/x-www-form-urlencoded`.
 pub(crate) fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
+    // The URL's parser is the one encoder there is; its host means nothing.
     let Ok(mut url) = Url::parse("http://form") else { return Zeroizing::default() };
     url.query_pairs_mut().extend_pairs(fields);
     Zeroizing::new(url.query().unwrap_or_default().to_owned())

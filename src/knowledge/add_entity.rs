@@ -1,20 +1,19 @@
 //! `knowledge_add_entity`: puts an entity into the agent's knowledge.
 
 use agentsvc_api::knowledge::batch::{About, Batch, NewEntity};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{may_write, own};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "knowledge_add_entity",
     "Adds an entity to your knowledge graph: a person, organization, project, concept, event, location, document, tool or \
      anything else. An entity of the same name and type is updated: new properties are added, equal ones replaced.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryWrite)
@@ -31,21 +30,18 @@ struct Input {
     properties: Option<Map<String, Value>>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { name, entity_type, properties } = input(&text)?;
-        may_write(&context)?;
-        let about = About { properties, ..About::default() };
-        let entity = NewEntity::new(("name", "entity_type"), &name, &entity_type, about);
-        let entity = entity.map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
-        let id = entity.key.to_string();
-        let batch = Batch { entities: vec![entity], relations: Vec::new() };
-        let written = own(&context).write(batch).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
-        let what = match (written.entities_created, written.entities_updated) {
-            (0, 0) => "already exists",
-            (0, _) => "was updated",
-            _ => "was added",
-        };
-        Ok(Ended::Text(format!("{id:?} {what}.")))
-    })
+async fn run(context: Context, Input { name, entity_type, properties }: Input) -> Result<Ended, String> {
+    may_write(&context)?;
+    let about = About { properties, ..About::default() };
+    let entity = NewEntity::new(("name", "entity_type"), &name, &entity_type, about);
+    let entity = entity.map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
+    let id = entity.key.to_string();
+    let batch = Batch { entities: vec![entity], relations: Vec::new() };
+    let written = own(&context).write(batch).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
+    let what = match (written.entities_created, written.entities_updated) {
+        (0, 0) => "already exists",
+        (0, _) => "was updated",
+        _ => "was added",
+    };
+    Ok(Ended::Text(format!("{id:?} {what}.")))
 }

@@ -3,13 +3,12 @@
 use agentsvc_api::knowledge::batch::{About, Batch, NewEnd, NewRelation};
 use agentsvc_components::Refusal;
 use agentsvc_systems::knowledge::names;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{may_write, own};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -17,7 +16,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "Adds a relation between two entities to your knowledge graph, such as works_at, knows_about, related_to, depends_on, \
      owned_by, created_by, located_in, part_of, uses or produces. Add the entities first: an entity that does not exist is \
      added with the type unknown.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryWrite)
@@ -38,25 +37,22 @@ struct Input {
     properties: Option<Map<String, Value>>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let asked = input(&text)?;
-        may_write(&context)?;
-        let relation = new(asked).map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
-        let batch = Batch { entities: Vec::new(), relations: vec![relation] };
-        let written = own(&context).write(batch).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
-        let what = match (written.relations_created, written.relations_updated) {
-            (0, 0) => "The relation already exists.",
-            (0, _) => "The relation was updated.",
-            _ => "The relation was added.",
-        };
-        let added = match written.entities_created {
-            0 => "",
-            1 => " One entity was added with the type unknown.",
-            _ => " Two entities were added with the type unknown.",
-        };
-        Ok(Ended::Text(format!("{what}{added}")))
-    })
+async fn run(context: Context, asked: Input) -> Result<Ended, String> {
+    may_write(&context)?;
+    let relation = new(asked).map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
+    let batch = Batch { entities: Vec::new(), relations: vec![relation] };
+    let written = own(&context).write(batch).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
+    let what = match (written.relations_created, written.relations_updated) {
+        (0, 0) => "The relation already exists.",
+        (0, _) => "The relation was updated.",
+        _ => "The relation was added.",
+    };
+    let added = match written.entities_created {
+        0 => "",
+        1 => " One entity was added with the type unknown.",
+        _ => " Two entities were added with the type unknown.",
+    };
+    Ok(Ended::Text(format!("{what}{added}")))
 }
 
 fn new(asked: Input) -> Result<NewRelation, Refusal> {

@@ -7,13 +7,12 @@ use agentsvc_components::knowledge::EntityKey;
 use agentsvc_components::knowledge::record::EntityRecord;
 use agentsvc_systems::knowledge::limits::KNOWLEDGE_DEPTH_MAX;
 use agentsvc_systems::knowledge::names;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{may_read, own};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Relations of an answer.
 const RELATIONS_MAX: usize = 100;
@@ -26,7 +25,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "Finds relations in your knowledge graph: from a `source`, to a `target`, of a type of `relation`, or all. With `max_depth` \
      it follows relations further from the source, or back from the target; with both, it finds the ways from one to the \
      other. At most 100 relations, the nearest first.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryRead)
@@ -45,22 +44,19 @@ struct Input {
     max_depth: Option<u64>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { source, relation, target, max_depth } = input(&text)?;
-        may_read(&context)?;
-        let depth = u8::try_from(max_depth.unwrap_or(1)).ok().filter(|depth| (1..=KNOWLEDGE_DEPTH_MAX).contains(depth));
-        let depth = depth.ok_or_else(|| format!("`max_depth` must be 1 to {KNOWLEDGE_DEPTH_MAX}."))?;
-        for text in [&source, &target].into_iter().flatten() {
-            names::entity_name("name", text).map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
-        }
-        let relation = relation.map(|word| names::type_name("relation", &word)).transpose();
-        let relation = relation.map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
-        let query = Query { source, relation, target, depth, limit: RELATIONS_MAX, after: None };
-        let found = own(&context).find(query).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
-        let (text, taint) = told(&found);
-        Ok(Ended::Read { text, taint })
-    })
+async fn run(context: Context, Input { source, relation, target, max_depth }: Input) -> Result<Ended, String> {
+    may_read(&context)?;
+    let depth = u8::try_from(max_depth.unwrap_or(1)).ok().filter(|depth| (1..=KNOWLEDGE_DEPTH_MAX).contains(depth));
+    let depth = depth.ok_or_else(|| format!("`max_depth` must be 1 to {KNOWLEDGE_DEPTH_MAX}."))?;
+    for text in [&source, &target].into_iter().flatten() {
+        names::entity_name("name", text).map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
+    }
+    let relation = relation.map(|word| names::type_name("relation", &word)).transpose();
+    let relation = relation.map_err(|refusal| format!("Not valid: {}.", refusal.message))?;
+    let query = Query { source, relation, target, depth, limit: RELATIONS_MAX, after: None };
+    let found = own(&context).find(query).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
+    let (text, taint) = told(&found);
+    Ok(Ended::Read { text, taint })
 }
 
 /// The answer, and the taint of what stands in it.

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::Opened;
 use super::choose::Chooser;
-use crate::tool::toolset::{Context, Ended, Running, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// How long a call waits for its result; less than a tool may run.
 const WAIT_MAX: Duration = Duration::from_secs(110);
@@ -29,38 +29,42 @@ pub(super) const ALL: [Tool; 6] = [
     Tool::new::<Image>(
         "image_generate",
         "Generates images of a prompt and keeps them as uploads. It costs money.",
-        image,
+        |context, text| on_input(context, text, image),
     )
     .safe()
     .order(50),
     Tool::new::<Speech>(
         "text_to_speech",
         "Reads a text aloud and keeps the recording as an upload. It costs money.",
-        speech,
+        |context, text| on_input(context, text, speech),
     )
     .safe()
     .order(50),
     Tool::new::<Video>(
         "video_generate",
         "Begins to generate a video of a prompt, which takes minutes; ask for it with video_status. It costs money.",
-        video,
+        |context, text| on_input(context, text, video),
     )
     .safe()
     .order(50),
-    Tool::new::<Status>("video_status", "Returns how far a media task is, such as a video, and its files.", status)
-        .safe()
-        .order(50),
+    Tool::new::<Status>(
+        "video_status",
+        "Returns how far a media task is, such as a video, and its files.",
+        |context, text| on_input(context, text, status),
+    )
+    .safe()
+    .order(50),
     Tool::new::<Music>(
         "music_generate",
         "Generates music of a prompt or lyrics and keeps it as an upload. It costs money.",
-        music,
+        |context, text| on_input(context, text, music),
     )
     .safe()
     .order(50),
     Tool::new::<Recording>(
         "transcribe",
         "Returns the text of a recording that is an upload of yours. The text is untrusted. It costs money.",
-        transcribe,
+        |context, text| on_input(context, text, transcribe),
     )
     .safe()
     .order(50),
@@ -158,77 +162,68 @@ struct By {
     recording_ms: Option<u64>,
 }
 
-fn image(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Image { prompt, count, width, height, provider, model } = input(&text)?;
-        let size = match (width, height) {
-            (None, None) => None,
-            (Some(width), Some(height)) => Some((width, height)),
-            _ => return Err("`width` and `height` go together.".to_owned()),
-        };
-        let request = MediaRequest::Image { prompt: prompt.into(), count: count.unwrap_or(1), size };
-        made(&context, By { provider, model, ..By::default() }, request).await
+async fn image(
+    context: Context,
+    Image { prompt, count, width, height, provider, model }: Image,
+) -> Result<Ended, String> {
+    let size = match (width, height) {
+        (None, None) => None,
+        (Some(width), Some(height)) => Some((width, height)),
+        _ => return Err("`width` and `height` go together.".to_owned()),
+    };
+    let request = MediaRequest::Image { prompt: prompt.into(), count: count.unwrap_or(1), size };
+    made(&context, By { provider, model, ..By::default() }, request).await
+}
+
+async fn speech(
+    context: Context,
+    Speech { text, voice, format, speed, provider, model }: Speech,
+) -> Result<Ended, String> {
+    // A number beyond the range stays beyond it.
+    let speed_percent = speed.map(|speed| (speed * 100.0).round() as u32);
+    let (voice, format) = (voice.map(Into::into), format.map(Into::into));
+    let request = MediaRequest::Speech { text: text.into(), voice, format, speed_percent };
+    made(&context, By { provider, model, ..By::default() }, request).await
+}
+
+async fn video(context: Context, Video { prompt, duration_secs, provider, model }: Video) -> Result<Ended, String> {
+    let request = MediaRequest::Video { prompt: prompt.into(), duration_secs };
+    let view = begun(&context, By { provider, model, ..By::default() }, request).await?;
+    Ok(shown(&view))
+}
+
+async fn status(context: Context, Status { task_id }: Status) -> Result<Ended, String> {
+    let view = context.ask(Get::<MediaTaskView>(MediaTaskId(task_id))).await?;
+    if view.task.agent != context.agent() {
+        return Err("Refused: media task not found.".to_owned());
+    }
+    Ok(match shown(&view) {
+        Ended::Text(text) => Ended::Read { text, taint: Taint::NONE },
+        other => other,
     })
 }
 
-fn speech(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Speech { text, voice, format, speed, provider, model } = input(&text)?;
-        // A number beyond the range stays beyond it.
-        let speed_percent = speed.map(|speed| (speed * 100.0).round() as u32);
-        let (voice, format) = (voice.map(Into::into), format.map(Into::into));
-        let request = MediaRequest::Speech { text: text.into(), voice, format, speed_percent };
-        made(&context, By { provider, model, ..By::default() }, request).await
-    })
+async fn music(
+    context: Context,
+    Music { prompt, lyrics, instrumental, format, provider, model }: Music,
+) -> Result<Ended, String> {
+    let request = MediaRequest::Music {
+        prompt: prompt.map(Into::into),
+        lyrics: lyrics.map(Into::into),
+        instrumental: instrumental.unwrap_or_default(),
+        format: format.map(Into::into),
+    };
+    made(&context, By { provider, model, ..By::default() }, request).await
 }
 
-fn video(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Video { prompt, duration_secs, provider, model } = input(&text)?;
-        let request = MediaRequest::Video { prompt: prompt.into(), duration_secs };
-        let view = begun(&context, By { provider, model, ..By::default() }, request).await?;
-        Ok(shown(&view))
-    })
-}
-
-fn status(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Status { task_id } = input(&text)?;
-        let view = context.ask(Get::<MediaTaskView>(MediaTaskId(task_id))).await?;
-        if view.task.agent != context.agent() {
-            return Err("Refused: media task not found.".to_owned());
-        }
-        Ok(match shown(&view) {
-            Ended::Text(text) => Ended::Read { text, taint: Taint::NONE },
-            other => other,
-        })
-    })
-}
-
-fn music(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Music { prompt, lyrics, instrumental, format, provider, model } = input(&text)?;
-        let request = MediaRequest::Music {
-            prompt: prompt.map(Into::into),
-            lyrics: lyrics.map(Into::into),
-            instrumental: instrumental.unwrap_or_default(),
-            format: format.map(Into::into),
-        };
-        made(&context, By { provider, model, ..By::default() }, request).await
-    })
-}
-
-fn transcribe(context: Context, text: String) -> Running {
-    Box::pin(async move {
-        let Recording { file_id, language, provider, model } = input(&text)?;
-        let recording_ms = recording_ms(&context, FileId(file_id)).await?;
-        let request = MediaRequest::Transcription {
-            file: FileId(file_id),
-            is_temporary: false,
-            language: language.map(Into::into),
-        };
-        made(&context, By { provider, model, recording_ms: Some(recording_ms) }, request).await
-    })
+async fn transcribe(
+    context: Context,
+    Recording { file_id, language, provider, model }: Recording,
+) -> Result<Ended, String> {
+    let recording_ms = recording_ms(&context, FileId(file_id)).await?;
+    let request =
+        MediaRequest::Transcription { file: FileId(file_id), is_temporary: false, language: language.map(Into::into) };
+    made(&context, By { provider, model, recording_ms: Some(recording_ms) }, request).await
 }
 
 /// How long a recording of the agent plays at most.

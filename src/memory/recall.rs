@@ -6,14 +6,13 @@ use std::sync::Arc;
 use agentsvc_api::memory::entries::AgentMemory;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
 use agentsvc_components::kernel::taint::Taint;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::memory::grant::{check, grants, key, own};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;
@@ -29,7 +28,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_recall",
     "Reads your long-term memory: the value of a `key`, or up to 20 entries whose key or value contains all words of \
      a `query`, case-insensitively. memory_list lists the keys.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .heavy()
@@ -45,27 +44,25 @@ struct Input {
     query: Option<String>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let readable = &context.run.manifest.manifest.capabilities.memory_read;
-        let memory = own(&context);
-        let (text, taint) = match input(&text)? {
-            Input { key: Some(asked), query: None } => {
-                let key = key(&asked)?;
-                check(readable, key, "read")?;
-                match memory.get(key).await.map_err(|refusal| format!("Failed: {}.", refusal.message))? {
-                    Some(record) => {
-                        let taint = record.taint;
-                        (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
-                    }
-                    None => (format!("The key {key:?} does not exist."), Taint::NONE),
+async fn run(context: Context, input: Input) -> Result<Ended, String> {
+    let readable = &context.run.manifest.manifest.capabilities.memory_read;
+    let memory = own(&context);
+    let (text, taint) = match input {
+        Input { key: Some(asked), query: None } => {
+            let key = key(&asked)?;
+            check(readable, key, "read")?;
+            match memory.get(key).await.map_err(|refusal| format!("Failed: {}.", refusal.message))? {
+                Some(record) => {
+                    let taint = record.taint;
+                    (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
                 }
+                None => (format!("The key {key:?} does not exist."), Taint::NONE),
             }
-            Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
-            Input { .. } => return Ok(Ended::own_failure("Give either a `key` or a `query`.")),
-        };
-        Ok(Ended::Read { text, taint })
-    })
+        }
+        Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
+        Input { .. } => return Ok(Ended::own_failure("Give either a `key` or a `query`.")),
+    };
+    Ok(Ended::Read { text, taint })
 }
 
 /// The entries that may be read and hold every word.

@@ -2,20 +2,19 @@
 
 use agentsvc_api::memory::entries::{NewEntry, OnConflict};
 use agentsvc_systems::memory::check_value;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::memory::grant::{check, key, own};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_store",
     "Stores a value in your long-term memory under a key; an existing value is replaced. It outlives the \
      conversation; read it with memory_recall. Use short, grouped keys such as user.name.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryWrite)
@@ -36,17 +35,14 @@ fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Value::deserialize(deserializer)
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { key: asked, value } = input(&text)?;
-        let key = key(&asked)?;
-        check(&context.run.manifest.manifest.capabilities.memory_write, key, "write")?;
-        let value: Box<str> = value.to_string().into();
-        check_value(&value).map_err(|refusal| format!("The value is not valid: {}.", refusal.message))?;
-        let entry = NewEntry { key: key.into(), value, created_at: None, updated_at: None };
-        let written = own(&context).put(vec![entry], OnConflict::Overwrite).await;
-        let written = written.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
-        let what = if written.created > 0 { "Stored" } else { "Replaced" };
-        Ok(Ended::Text(format!("{what} {key:?}.")))
-    })
+async fn run(context: Context, Input { key: asked, value }: Input) -> Result<Ended, String> {
+    let key = key(&asked)?;
+    check(&context.run.manifest.manifest.capabilities.memory_write, key, "write")?;
+    let value: Box<str> = value.to_string().into();
+    check_value(&value).map_err(|refusal| format!("The value is not valid: {}.", refusal.message))?;
+    let entry = NewEntry { key: key.into(), value, created_at: None, updated_at: None };
+    let written = own(&context).put(vec![entry], OnConflict::Overwrite).await;
+    let written = written.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
+    let what = if written.created > 0 { "Stored" } else { "Replaced" };
+    Ok(Ended::Text(format!("{what} {key:?}.")))
 }

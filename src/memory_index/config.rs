@@ -6,66 +6,46 @@ use serde::Serialize;
 
 use super::embed::{Chunks, Hashed, StaticModel, Vectors};
 use crate::kernel::config::text::base_url;
-use crate::kernel::config::{Reader, Word, Words, table};
+use crate::kernel::config::{Reader, Word, table};
 use crate::model::embeddings::Form;
 
 /// Characters of a piece of an entry at least: each piece costs a vector.
 const CHUNK_LEAST: u64 = 200;
 
-/// What makes vectors of entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EmbeddingProvider {
-    /// The model in `embedding_folder`, where there is one. Never the network.
-    #[default]
-    Auto,
-    /// The model in `embedding_folder`.
-    Static,
-    /// Pieces of words.
-    Hashed,
-    /// OpenAI.
-    OpenAi,
-    /// Mistral AI.
-    Mistral,
-    /// Together AI.
-    Together,
-    /// Fireworks AI.
-    Fireworks,
-    /// Cohere.
-    Cohere,
-    /// Ollama.
-    Ollama,
-    /// vLLM.
-    Vllm,
-    /// LM Studio.
-    LmStudio,
-    /// AWS Bedrock.
-    Bedrock,
-}
-
-impl Word for EmbeddingProvider {
-    const WORDS: Words<Self> = &[
-        ("auto", Self::Auto),
-        ("static", Self::Static),
-        ("hashed", Self::Hashed),
-        ("openai", Self::OpenAi),
-        ("mistral", Self::Mistral),
-        ("together", Self::Together),
-        ("fireworks", Self::Fireworks),
-        ("cohere", Self::Cohere),
-        ("ollama", Self::Ollama),
-        ("vllm", Self::Vllm),
-        ("lmstudio", Self::LmStudio),
-        ("bedrock", Self::Bedrock),
-    ];
+agentsvc_components::enum_words! {
+    /// What makes vectors of entries.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum EmbeddingProvider [as_str, Word] {
+        /// The model in `embedding_folder`, where there is one. Never the network.
+        #[default]
+        Auto = "auto",
+        /// The model in `embedding_folder`.
+        Static = "static",
+        /// Pieces of words.
+        Hashed = "hashed",
+        /// OpenAI.
+        OpenAi = "openai",
+        /// Mistral AI.
+        Mistral = "mistral",
+        /// Together AI.
+        Together = "together",
+        /// Fireworks AI.
+        Fireworks = "fireworks",
+        /// Cohere.
+        Cohere = "cohere",
+        /// Ollama.
+        Ollama = "ollama",
+        /// vLLM.
+        Vllm = "vllm",
+        /// LM Studio.
+        LmStudio = "lmstudio",
+        /// AWS Bedrock.
+        Bedrock = "bedrock",
+    }
 }
 
 impl EmbeddingProvider {
-    /// Its name.
-    fn name(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, word)| *word == self).map_or("auto", |(name, _)| name)
-    }
-
     /// How it is asked, and for which model unless another one is configured; `None` for what needs no network.
     const fn wire(self) -> Option<(Form, Option<&'static str>)> {
         Some(match self {
@@ -188,7 +168,7 @@ impl MemoryConfig {
     pub(super) fn remote(&self) -> Option<Remote> {
         let (form, default) = self.embedding_provider.wire().filter(|_| !self.fts_only)?;
         Some(Remote {
-            provider: self.embedding_provider.name(),
+            provider: self.embedding_provider.as_str(),
             form,
             model: self.embedding_model.as_deref().or(default)?.into(),
             api_key_env: self.embedding_api_key_env.clone().filter(|name| !name.is_empty()),
@@ -277,7 +257,7 @@ mod tests {
             let is_here = matches!(name, &"auto" | &"static" | &"hashed");
             assert_eq!(config.remote().map(|remote| remote.provider), (!is_here).then_some(*name));
             assert!(MemoryConfig { fts_only: true, ..config }.remote().is_none());
-            assert_eq!(provider.name(), *name);
+            assert_eq!(provider.as_str(), *name);
         }
         let cohere = parse("embedding_provider = \"cohere\"").unwrap().remote().unwrap();
         assert_eq!((cohere.form, cohere.name().as_str()), (Form::Cohere, "cohere/embed-v4.0/default/whole"));

@@ -4,7 +4,6 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field, items};
 use crate::kernel::cli::{Error, Run};
 
@@ -62,7 +61,7 @@ impl Run for Migrate {
                 (context.block_on(client.post("/api/migrate", Some(&body)))?, migrated)
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+        context.print(&answer, render)
     }
 }
 

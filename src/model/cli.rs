@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, items};
 use crate::kernel::cli::{Error, Run};
 
@@ -24,7 +23,7 @@ impl Run for Models {
         let client = context.client()?;
         let query: Vec<(&str, &str)> = self.provider.iter().map(|name| ("provider", name.as_str())).collect();
         let models = context.block_on(client.get("/api/models", &query))?;
-        if context.json() { output::json(&models) } else { output::print(&render(&models)) }
+        context.print(&models, render)
     }
 }
 

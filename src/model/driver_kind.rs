@@ -1,31 +1,28 @@
 //! The drivers by name.
 
-/// Which driver speaks with a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriverKind {
-    /// The built-in offline model.
-    #[default]
-    Builtin,
-    /// OpenAI-compatible chat completions.
-    OpenAi,
-    /// OpenAI's Responses.
-    OpenAiResponses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Gemini's generateContent.
-    Gemini,
-    /// Ollama's own chat.
-    Ollama,
-    /// The Converse API of AWS Bedrock.
-    Bedrock,
-    /// OpenAI's chat completions on Azure.
-    Azure,
+agentsvc_components::enum_words! {
+    /// Which driver speaks with a provider.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum DriverKind [ALL, as_str, parse] {
+        /// The built-in offline model.
+        #[default]
+        Builtin = "builtin",
+        /// OpenAI-compatible chat completions.
+        OpenAi = "openai",
+        /// OpenAI's Responses.
+        OpenAiResponses = "openai-responses",
+        /// Anthropic's Messages.
+        Anthropic = "anthropic",
+        /// Gemini's generateContent.
+        Gemini = "gemini",
+        /// Ollama's own chat.
+        Ollama = "ollama",
+        /// The Converse API of AWS Bedrock.
+        Bedrock = "bedrock",
+        /// OpenAI's chat completions on Azure.
+        Azure = "azure",
+    }
 }
-
-agentsvc_components::enum_words! { pub DriverKind [ALL, as_str, parse] {
-    Builtin = "builtin", OpenAi = "openai", OpenAiResponses = "openai-responses", Anthropic = "anthropic",
-    Gemini = "gemini", Ollama = "ollama", Bedrock = "bedrock", Azure = "azure",
-} }
 
 impl DriverKind {
     /// The words of those that speak with somebody: what a provider of the configuration may name.

@@ -45,10 +45,7 @@ pub(crate) struct Pair {
 impl Run for Device {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/pairing/devices", &[]).await })?;
-                if context.json() { output::json(&answer) } else { output::print(&output::clean(&devices(&answer))) }
-            }
+            Self::List => context.show("/api/pairing/devices", devices),
             Self::Pair(pair) => pair.run(context),
             Self::Remove { device } => {
                 context.block_on(async {

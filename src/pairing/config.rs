@@ -6,8 +6,8 @@ use agentsvc_api::pairing::host::PairingPolicy;
 use agentsvc_systems::pairing::limits::DEVICES_MAX;
 use serde::Serialize;
 
-use crate::kernel::config::text::{base_url, is_own_variable, variable};
-use crate::kernel::config::{Word, Words, table, word};
+use crate::kernel::config::text::{base_url, own_variable};
+use crate::kernel::config::{Word, table, word};
 
 /// The variable with the token of the application at gotify.
 const GOTIFY_TOKEN: &str = "GOTIFY_APP_TOKEN";
@@ -36,27 +36,25 @@ table! {
         /// Topic of ntfy that the devices subscribe to. On a public server, anyone who knows it can read the notifications.
         ntfy_topic: Option<Box<str>> => text(topic).example("agents-1f2e3d4c5b6a").protected(),
         /// Environment variable that has an access token for ntfy. Default: none is sent.
-        ntfy_token_env: Option<Box<str>> => text(token_variable).example("NTFY_TOKEN").protected(),
+        ntfy_token_env: Option<Box<str>> => text(own_variable).example("NTFY_TOKEN").protected(),
         /// Server of gotify. Default: the environment variable GOTIFY_SERVER_URL. The token of the application is in
         /// GOTIFY_APP_TOKEN.
         gotify_url: Option<Box<str>> => text(base_url).example("https://gotify.example.com").protected(),
     }
 }
 
-/// What sends notifications to devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub enum PushProvider {
-    /// Nothing.
-    #[default]
-    None,
-    /// <https://ntfy.sh>, or another server of that kind.
-    Ntfy,
-    /// A server of gotify.
-    Gotify,
-}
-
-impl Word for PushProvider {
-    const WORDS: Words<Self> = &[("none", Self::None), ("ntfy", Self::Ntfy), ("gotify", Self::Gotify)];
+agentsvc_components::enum_words! {
+    /// What sends notifications to devices.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub enum PushProvider [Word] {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// <https://ntfy.sh>, or another server of that kind.
+        Ntfy = "ntfy",
+        /// A server of gotify.
+        Gotify = "gotify",
+    }
 }
 
 /// Where notifications go.
@@ -126,13 +124,6 @@ fn topic(text: &str) -> Result<Box<str>, String> {
         return Ok(text.into());
     }
     Err(format!("must have 1 to {TOPIC_BYTES_MAX} letters, digits, `-` or `_`"))
-}
-
-fn token_variable(text: &str) -> Result<Box<str>, String> {
-    if text.is_empty() || is_own_variable(text) {
-        return Err("must be the name of an environment variable of your own".to_owned());
-    }
-    variable(text)
 }
 
 #[cfg(test)]

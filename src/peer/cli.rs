@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{Table, field, items};
-use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `peers`.
 #[derive(Debug, Subcommand)]
@@ -35,7 +35,7 @@ impl Run for Peers {
                 (context.block_on(client.delete(&format!("/api/network/trusted/{id}")))?, forgotten)
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+        context.print(&answer, render)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What proves who a peer is and what it wrote: HMAC-SHA256 of the shared secret, Ed25519 identities, and the key of a session.
 
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{hex, unhex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
@@ -22,18 +22,6 @@ const NONCE_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 #[error("a key or random number could not be made")]
 pub(crate) struct NoKey;
-
-fn unhex(text: &[u8]) -> Option<[u8; 32]> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() {
-        return None;
-    }
-    for (byte, digits) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = (digit(digits[0])? << 4) | digit(digits[1])?;
-    }
-    Some(bytes)
-}
 
 /// The text of an HMAC.
 fn mac(key: &[u8], text: &[u8]) -> String {

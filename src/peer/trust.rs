@@ -39,23 +39,15 @@ pub(crate) struct Trusted {
     pub(crate) address: String,
 }
 
-/// How a peer proves who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Mode {
-    /// By the shared secret alone.
-    Legacy,
-    /// By its key, too.
-    Secure,
-}
-
-impl Mode {
-    /// The word of the API.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Secure => "secure",
-        }
+agentsvc_components::enum_words! {
+    /// How a peer proves who it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum Mode [as_str] {
+        /// By the shared secret alone.
+        Legacy = "legacy",
+        /// By its key, too.
+        Secure = "secure",
     }
 }
 

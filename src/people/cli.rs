@@ -75,10 +75,7 @@ pub(crate) struct CreateUser {
 impl Run for Key {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/keys", &[]).await })?;
-                print(context, &answer, keys)
-            }
+            Self::List => context.show("/api/keys", keys),
             Self::Create(create) => create.run(context),
             Self::Revoke { key } => remove(context, Listed::new("/api/keys", "key"), "keys", &key, "revoked"),
         }
@@ -94,7 +91,7 @@ impl CreateKey {
             body["user_id"] = json!(id);
         }
         let answer = context.block_on(async { context.client()?.post("/api/keys", Some(&body)).await })?;
-        print(context, &answer, |made| format!("{}\n", field(made, "/key")))?;
+        context.print(&answer, |made| format!("{}\n", field(made, "/key")))?;
         if !context.json() {
             output::note("keep the key: it is not shown again");
         }
@@ -105,14 +102,11 @@ impl CreateKey {
 impl Run for User {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => {
-                let answer = context.block_on(async { context.client()?.get("/api/users", &[]).await })?;
-                print(context, &answer, users)
-            }
+            Self::List => context.show("/api/users", users),
             Self::Create(CreateUser { name, role }) => {
                 let body = json!({ "name": name, "role": role });
                 let answer = context.block_on(async { context.client()?.post("/api/users", Some(&body)).await })?;
-                print(context, &answer, |user| format!("{}\n", field(user, "/id")))
+                context.print(&answer, |user| format!("{}\n", field(user, "/id")))
             }
             Self::HashPassword => hash_password(),
             Self::Remove { user } => remove(context, users_listed(), "users", &user, "removed"),
@@ -145,11 +139,6 @@ fn remove(context: &Context, listed: Listed, kind: &str, named: &str, done: &str
 
 fn users_listed() -> Listed {
     Listed::new("/api/users", "user")
-}
-
-/// Prints an answer. Names come from other people.
-fn print(context: &Context, answer: &Value, render: fn(&Value) -> String) -> Result<(), Error> {
-    if context.json() { output::json(answer) } else { output::print(&output::clean(&render(answer))) }
 }
 
 fn keys(answer: &Value) -> String {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_systems::config::AGENTS_PER_USER_DEFAULT;
+use agentsvc_systems::kernel::record::unhex;
 use agentsvc_systems::people::{ConfiguredUser, limits};
 use serde_json::{Map, Value};
 
 use super::password;
-use crate::kernel::config::{Reader, Secret, Word, Words, table, word};
+use crate::kernel::config::{Reader, Secret, Word, table, word};
 
 /// A hash as the first file shows it, of no key that is known.
 const HASH_EXAMPLE: &str = "$sha256$0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -45,16 +46,6 @@ table! {
 
 /// Ids of senders by channels.
 pub type Bindings = BTreeMap<Box<str>, Box<str>>;
-
-impl Word for Role {
-    const WORDS: Words<Self> = &[
-        ("owner", Self::Owner),
-        ("admin", Self::Admin),
-        ("user", Self::User),
-        ("viewer", Self::Viewer),
-        ("guest", Self::Viewer),
-    ];
-}
 
 /// What the configuration in force says of users.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -149,13 +140,7 @@ fn hash(text: &str) -> Result<Secret, String> {
 
 /// The SHA-256 in a hash as it is written.
 fn digest(text: &str) -> Option<[u8; 32]> {
-    let digits = text.strip_prefix(HASH).filter(|digits| digits.len() == 64)?;
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        *byte = digit(0)? * 16 + digit(1)?;
-    }
-    Some(digest)
+    unhex(text.strip_prefix(HASH)?.as_bytes())?.try_into().ok()
 }
 
 #[cfg(test)]

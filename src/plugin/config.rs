@@ -6,7 +6,7 @@ use agentsvc_systems::kernel::record::hex;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::kernel::config::{Reader, Word, Words, table};
+use crate::kernel::config::{HiddenValues, Reader, Word, table};
 use crate::skill_source::folders::check_name;
 
 /// Plugins in force at once.
@@ -28,7 +28,7 @@ table! {
         /// Environment variables of the daemon, and secrets of its vault, that a plugin gets if it asks for them, by plugin.
         env_allowed: PerPlugin => object(per_plugin).example("{ notes = [\"NOTES_API_KEY\"] }").protected(),
         /// Values of the settings of plugins, by key. Values are never shown.
-        config: Values => object(values).example("{ \"notes.limit\" = 20 }").protected(),
+        config: HiddenValues => object(HiddenValues::of).example("{ \"notes.limit\" = 20 }").protected(),
         /// Ed25519 public keys, in hex or base64, whose signatures of plugins count beside the daemon's own.
         signing_keys: Vec<SigningKey> => list(signing_key).protected(),
         /// Use and install only plugins that are signed with one of these keys, or with the daemon's own.
@@ -81,46 +81,28 @@ impl ContextEngine {
 
     /// The value of a setting of a plugin: under its whole key, or in the table of the plugin.
     pub(crate) fn value(&self, plugin: &str, key: &str) -> Option<&Value> {
-        let Values(values) = &self.config;
+        let HiddenValues(values) = &self.config;
         values.get(&format!("{plugin}.{key}")).or_else(|| values.get(plugin)?.as_object()?.get(key))
     }
 }
 
-/// What prepares the context of turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// The daemon and its plugins.
-    #[default]
-    Default,
-    /// A program of the operator before them.
-    Sidecar,
-}
-
-impl Word for Engine {
-    const WORDS: Words<Self> = &[("default", Self::Default), ("sidecar", Self::Sidecar)];
+agentsvc_components::enum_words! {
+    /// What prepares the context of turns.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Engine [Word] {
+        /// The daemon and its plugins.
+        #[default]
+        Default = "default",
+        /// A program of the operator before them.
+        Sidecar = "sidecar",
+    }
 }
 
 /// Names of variables by plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PerPlugin(BTreeMap<Box<str>, Vec<Box<str>>>);
-
-/// Values of settings. They may be secrets: nothing shows them.
-#[derive(Clone, Default, PartialEq)]
-pub struct Values(Map<String, Value>);
-
-impl std::fmt::Debug for Values {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl Serialize for Values {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.keys().map(|key| (key, "***")))
-    }
-}
 
 /// An Ed25519 public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,10 +149,6 @@ fn per_plugin(object: Map<String, Value>) -> Result<PerPlugin, String> {
         Ok((plugin.as_str().into(), names.collect::<Option<Vec<_>>>().ok_or_else(wrong)?))
     };
     object.into_iter().map(names).collect::<Result<_, _>>().map(PerPlugin)
-}
-
-fn values(object: Map<String, Value>) -> Result<Values, String> {
-    Ok(Values(object))
 }
 
 #[cfg(test)]

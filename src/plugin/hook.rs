@@ -2,34 +2,30 @@
 
 use agentsvc_components::enum_words;
 
-/// A hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Hook {
-    /// Before the first model call of a turn: brings memories.
-    Ingest,
-    /// After a turn.
-    AfterTurn,
-    /// When the plugin is put in force.
-    Bootstrap,
-    /// Before a model call: gives other messages.
-    Assemble,
-    /// When a session is compacted: gives what stands in the place of its older messages.
-    Compact,
-    /// After a tool call: gives another result.
-    TransformToolResult,
-    /// An agent has created another one.
-    PrepareSubagent,
-    /// A turn of an agent that another one created has ended.
-    MergeSubagent,
-    /// Something happened.
-    OnEvent,
+enum_words! {
+    /// A hook.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Hook [ALL, as_str, parse] {
+        /// Before the first model call of a turn: brings memories.
+        Ingest = "ingest",
+        /// After a turn.
+        AfterTurn = "after_turn",
+        /// When the plugin is put in force.
+        Bootstrap = "bootstrap",
+        /// Before a model call: gives other messages.
+        Assemble = "assemble",
+        /// When a session is compacted: gives what stands in the place of its older messages.
+        Compact = "compact",
+        /// After a tool call: gives another result.
+        TransformToolResult = "transform_tool_result",
+        /// An agent has created another one.
+        PrepareSubagent = "prepare_subagent",
+        /// A turn of an agent that another one created has ended.
+        MergeSubagent = "merge_subagent",
+        /// Something happened.
+        OnEvent = "on_event",
+    }
 }
-
-enum_words! { pub(crate) Hook [ALL, as_str, parse] {
-    Ingest = "ingest", AfterTurn = "after_turn", Bootstrap = "bootstrap", Assemble = "assemble", Compact = "compact",
-    TransformToolResult = "transform_tool_result", PrepareSubagent = "prepare_subagent", MergeSubagent = "merge_subagent",
-    OnEvent = "on_event",
-} }
 
 impl Hook {
     /// Seconds that a run may take where the manifest does not say.

@@ -27,19 +27,19 @@ const CACHE_TTL_SECS_MAX: u64 = 86_400;
 /// MiB of memory that a hook may be given.
 const MEMORY_MIB_MAX: u64 = 64 << 10;
 
-/// What becomes of a turn when a hook fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// It goes on without, and the log says so.
-    #[default]
-    Warn,
-    /// It fails.
-    Abort,
-    /// It goes on without.
-    Skip,
+agentsvc_components::enum_words! {
+    /// What becomes of a turn when a hook fails.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) enum OnFailure [parse] {
+        /// It goes on without, and the log says so.
+        #[default]
+        Warn = "warn",
+        /// It fails.
+        Abort = "abort",
+        /// It goes on without.
+        Skip = "skip",
+    }
 }
-
-agentsvc_components::enum_words! { pub(crate) OnFailure [parse] { Warn = "warn", Abort = "abort", Skip = "skip" } }
 
 /// When a hook that fails again and again is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

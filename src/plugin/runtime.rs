@@ -2,27 +2,24 @@
 
 use agentsvc_components::enum_words;
 
-/// A runtime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Runtime {
-    #[default]
-    Python,
-    Native,
-    V,
-    Node,
-    Deno,
-    Go,
-    Ruby,
-    Bash,
-    Bun,
-    Php,
-    Lua,
+enum_words! {
+    /// A runtime.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) enum Runtime [ALL, as_str] {
+        #[default]
+        Python = "python",
+        Native = "native",
+        V = "v",
+        Node = "node",
+        Deno = "deno",
+        Go = "go",
+        Ruby = "ruby",
+        Bash = "bash",
+        Bun = "bun",
+        Php = "php",
+        Lua = "lua",
+    }
 }
-
-enum_words! { pub(crate) Runtime [ALL, as_str] {
-    Python = "python", Native = "native", V = "v", Node = "node", Deno = "deno", Go = "go", Ruby = "ruby", Bash = "bash",
-    Bun = "bun", Php = "php", Lua = "lua",
-} }
 
 impl Runtime {
     /// The runtime of this name or alias.

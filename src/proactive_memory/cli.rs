@@ -136,10 +136,7 @@ impl Import {
 
 fn show(context: &Context, asked: impl Future<Output = Result<Value, Error>>, client: &Client) -> Result<(), Error> {
     let answer = context.block_on(client.shown_answer(context.json(), asked))?;
-    if context.json() {
-        return output::json(&answer);
-    }
-    output::print(&render(&answer))
+    context.print(&answer, render)
 }
 
 fn render(answer: &Value) -> String {

@@ -38,7 +38,7 @@ impl Run for Query {
             return output::print(&text);
         }
         let answer = context.block_on(client.get("/api/world/query", &[("q", &self.query)]))?;
-        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+        context.print(&answer, render)
     }
 }
 

@@ -10,20 +10,18 @@ use agentsvc_components::{AgentId, ScheduleId, Timestamp};
 use agentsvc_systems::Records;
 use uuid::Uuid;
 
-/// What fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceKind {
-    /// A schedule.
-    Schedule,
-    /// A cron job.
-    Cron,
-    /// A trigger.
-    Trigger,
+agentsvc_components::enum_words! {
+    /// What fires.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SourceKind [ALL, as_str] {
+        /// A schedule.
+        Schedule = "schedule",
+        /// A cron job.
+        Cron = "cron",
+        /// A trigger.
+        Trigger = "trigger",
+    }
 }
-
-agentsvc_components::enum_words! { pub SourceKind [ALL, as_str] {
-    Schedule = "schedule", Cron = "cron", Trigger = "trigger",
-} }
 
 /// A schedule, cron job or trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]

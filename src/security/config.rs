@@ -5,7 +5,7 @@ use agentsvc_systems::injection::InjectionPolicy;
 
 use crate::agent::manifest_keys::{ManifestKey, manifest_key};
 use crate::kernel::config::text::{is_own_variable, variable};
-use crate::kernel::config::{Reader, Word, Words, table, word};
+use crate::kernel::config::{Reader, Word, table, word};
 use crate::tool::config::tool_pattern;
 
 table! {
@@ -29,20 +29,6 @@ table! {
         /// Environment variables that manifests can name in `api_key_env` beside any `base_url`.
         manifest_key_envs: Vec<Box<str>> => list(key_variable).protected(),
     }
-}
-
-impl Word for InjectionPolicy {
-    const WORDS: Words<Self> =
-        &[(Self::Off.as_str(), Self::Off), (Self::Mark.as_str(), Self::Mark), (Self::Block.as_str(), Self::Block)];
-}
-
-impl Word for TaintPolicy {
-    const WORDS: Words<Self> = &[
-        (Self::Off.as_str(), Self::Off),
-        (Self::Audit.as_str(), Self::Audit),
-        (Self::Approve.as_str(), Self::Approve),
-        (Self::Deny.as_str(), Self::Deny),
-    ];
 }
 
 impl Security {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_systems::people::limits::USER_IDENTITY_BYTES_MAX;
 
-use crate::kernel::config::text::{is_own_variable, variable};
+use crate::kernel::config::text::own_variable;
 use crate::kernel::config::{Reader, Word, table, word};
 use crate::kernel::host::host_of;
 use crate::kernel::oauth::secure;
@@ -33,7 +33,7 @@ table! {
         /// Client id of the daemon at the default provider.
         client_id: Option<Box<str>> => text(line).example("agentsvc").protected(),
         /// Environment variable that has the client secret. Default: the daemon is a public client.
-        client_secret_env: Option<Box<str>> => text(secret_variable).example("OIDC_CLIENT_SECRET").protected(),
+        client_secret_env: Option<Box<str>> => text(own_variable).example("OIDC_CLIENT_SECRET").protected(),
         /// Where the provider sends browsers back: `/api/auth/callback` at the address of the daemon. Default: the address that the
         /// browser used.
         redirect_url: Option<Box<str>> => text(address).example("https://agents.example.com/api/auth/callback").protected(),
@@ -68,7 +68,7 @@ table! {
         /// Client id of the daemon.
         client_id: Option<Box<str>> => text(line).example("agentsvc").protected(),
         /// Environment variable that has the client secret. Default: the daemon is a public client.
-        client_secret_env: Option<Box<str>> => text(secret_variable).example("COMPANY_CLIENT_SECRET").protected(),
+        client_secret_env: Option<Box<str>> => text(own_variable).example("COMPANY_CLIENT_SECRET").protected(),
         /// Where the provider sends browsers back. Default: that of `[external_auth]`.
         redirect_url: Option<Box<str>> => text(address).example("https://agents.example.com/api/auth/callback").protected(),
         /// Scopes that are requested. Default: those of `[external_auth]`.
@@ -215,13 +215,6 @@ fn domain(text: &str) -> Result<Box<str>, String> {
     is_host
         .then(|| text.to_ascii_lowercase().into())
         .ok_or_else(|| "must be domains such as \"example.com\"".to_owned())
-}
-
-fn secret_variable(text: &str) -> Result<Box<str>, String> {
-    if text.is_empty() || is_own_variable(text) {
-        return Err("must be the name of an environment variable of your own".to_owned());
-    }
-    variable(text)
 }
 
 #[cfg(test)]

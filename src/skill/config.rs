@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use agentsvc_systems::kernel::glob;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::kernel::config::{Word, Words, table};
+use crate::kernel::config::{HiddenValues, Word, table};
 
 /// Variables whose values no skill gets unless `env_passthrough_per_skill` names them.
 const DENIED: &[&str] = &[
@@ -38,7 +38,7 @@ table! {
         /// Environment variables that one skill gets although a denied pattern matches, by skill.
         env_passthrough_per_skill: PerSkill => object(per_skill).example("{ weather = [\"WEATHER_API_KEY\"] }").protected(),
         /// Values of the settings of skills, by key. Values are never shown.
-        config: Values => object(values).example("{ \"weather.units\" = \"metric\" }").protected(),
+        config: HiddenValues => object(HiddenValues::of).example("{ \"weather.units\" = \"metric\" }").protected(),
         /// Whether agents change skills with the tools `skill_evolve_*`: off, approve or on. With `approve` a change waits until a
         /// person approves it. With `on` only changes wait that run something, take something away, or come from a conversation
         /// that has read untrusted content.
@@ -46,43 +46,25 @@ table! {
     }
 }
 
-/// Whether agents change skills.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Evolution {
-    /// They do not.
-    Off,
-    /// When a person has approved the change.
-    #[default]
-    Approve,
-    /// At once, where the change can do no harm.
-    On,
-}
-
-impl Word for Evolution {
-    const WORDS: Words<Self> = &[("off", Self::Off), ("approve", Self::Approve), ("on", Self::On)];
+agentsvc_components::enum_words! {
+    /// Whether agents change skills.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Evolution [Word] {
+        /// They do not.
+        Off = "off",
+        /// When a person has approved the change.
+        #[default]
+        Approve = "approve",
+        /// At once, where the change can do no harm.
+        On = "on",
+    }
 }
 
 /// Environment variables by skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PerSkill(BTreeMap<Box<str>, Vec<Box<str>>>);
-
-/// Values of settings. They may be secrets: nothing shows them.
-#[derive(Clone, Default, PartialEq)]
-pub struct Values(Map<String, Value>);
-
-impl std::fmt::Debug for Values {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl Serialize for Values {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.keys().map(|key| (key, "***")))
-    }
-}
 
 impl SkillSettings {
     /// The value of a setting that a skill declares. A key that does not begin with the skill's name is looked for behind it: no
@@ -94,7 +76,7 @@ impl SkillSettings {
 
     /// The value of a setting: under its whole key, or table by table where the key has dots.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
-        let Values(values) = &self.config;
+        let HiddenValues(values) = &self.config;
         values.get(key).or_else(|| {
             let (mut at, mut names) = (values, key.split('.').peekable());
             while let Some(name) = names.next() {
@@ -140,10 +122,6 @@ fn per_skill(object: Map<String, Value>) -> Result<PerSkill, String> {
         Ok((skill.as_str().into(), list.iter().map(name).collect::<Result<_, String>>()?))
     };
     object.into_iter().map(names).collect::<Result<_, String>>().map(PerSkill)
-}
-
-fn values(object: Map<String, Value>) -> Result<Values, String> {
-    Ok(Values(object))
 }
 
 #[cfg(test)]

@@ -8,37 +8,27 @@ use serde_json::{Map, Value};
 use super::files::Stamp;
 use super::review::Suspicions;
 
-/// What runs a skill.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub enum Runtime {
-    /// Nothing: it is a text for the model, perhaps with a template.
-    #[default]
-    PromptOnly,
-    /// A Python program.
-    Python,
-    /// A Node.js program.
-    Node,
-    /// A shell script.
-    Shell,
-    /// A WebAssembly module.
-    Wasm,
-    /// A tool of the daemon.
-    Builtin,
+agentsvc_components::enum_words! {
+    /// What runs a skill.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub enum Runtime [as_str] {
+        /// Nothing: it is a text for the model, perhaps with a template.
+        #[default]
+        PromptOnly = "PromptOnly",
+        /// A Python program.
+        Python = "Python",
+        /// A Node.js program.
+        Node = "Node",
+        /// A shell script.
+        Shell = "Shell",
+        /// A WebAssembly module.
+        Wasm = "Wasm",
+        /// A tool of the daemon.
+        Builtin = "Builtin",
+    }
 }
 
 impl Runtime {
-    /// As the API shows it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PromptOnly => "PromptOnly",
-            Self::Python => "Python",
-            Self::Node => "Node",
-            Self::Shell => "Shell",
-            Self::Wasm => "Wasm",
-            Self::Builtin => "Builtin",
-        }
-    }
-
     /// Reads a manifest's `runtime`, in the spellings that are in use.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

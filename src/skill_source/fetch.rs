@@ -151,12 +151,7 @@ pub(super) async fn of_archive(
     remote: Remote<'_>,
     mut origin: Origin,
 ) -> Result<Fetched, SourceError> {
-    let (staging, file) = blocking(move || {
-        let staging = folders.stage()?;
-        let file = spool(&staging)?;
-        Ok((staging, file))
-    })
-    .await?;
+    let (staging, file) = staged(&folders).await?;
     let expected = match remote.sum_beside {
         true => {
             let place = beside(remote.url);
@@ -197,14 +192,18 @@ fn beside(url: &str) -> String {
     }
 }
 
-/// A file beside the skill for what is downloaded.
+/// A folder for a skill that comes in, and a file beside it for what is downloaded.
 ///
 /// # Errors
 /// The disk's.
-pub(super) fn spool(staging: &Staging) -> Result<File, SourceError> {
-    let mut options = private_file();
-    let file = options.read(true).write(true).create_new(true).open(staging.beside("archive"));
-    Ok(file.map_err(FolderError::from)?)
+pub(super) async fn staged(folders: &Folders) -> Result<(Staging, File), SourceError> {
+    let folders = folders.clone();
+    blocking(move || {
+        let staging = folders.stage()?;
+        let file = private_file().read(true).write(true).create_new(true).open(staging.beside("archive"));
+        Ok((staging, file.map_err(FolderError::from)?))
+    })
+    .await
 }
 
 /// Unpacks an archive into the staging folder and makes the folder of the skill its content. Gives its path in the archive.

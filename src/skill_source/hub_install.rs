@@ -92,13 +92,7 @@ impl HubInstall<'_> {
         let (slug, owner) = (encoded(&self.named.slug), self.named.of_owner('&'));
         let version = version.map(|version| format!("&version={}", encoded(version))).unwrap_or_default();
         let url = format!("{}/download?slug={slug}{version}{owner}", self.base);
-        let folders = self.folders.clone();
-        let (staging, file) = blocking(move || {
-            let staging = folders.stage()?;
-            let file = fetch::spool(&staging)?;
-            Ok((staging, file))
-        })
-        .await?;
+        let (staging, file) = fetch::staged(&self.folders).await?;
         let file = self.wire.archive(&url, Whose::Hub, file).await?.body;
         let (file, hand_off) = blocking(move || hand_off(file)).await?;
         let verify = self.verify;

@@ -143,13 +143,7 @@ impl Registry {
     }
 
     async fn fetch(&self, wire: &Wire, url: String) -> Result<(), SourceError> {
-        let folders = self.folders.clone();
-        let (staging, file) = blocking(move || {
-            let staging = folders.stage()?;
-            let file = fetch::spool(&staging)?;
-            Ok((staging, file))
-        })
-        .await?;
+        let (staging, file) = fetch::staged(&self.folders).await?;
         let file = wire.archive(&url, Whose::Hub, file).await?.body;
         let folders = self.folders.clone();
         blocking(move || {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::names::Listed;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
@@ -71,7 +70,7 @@ impl Run for Snapshot {
                 (context.block_on(client.post(&format!("{}/restore", path(&snapshot)?), None))?, restored)
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+        context.print(&answer, render)
     }
 }
 

@@ -2,13 +2,12 @@
 
 use agentsvc_components::TaskId;
 use agentsvc_systems::task::{ClaimNextTask, ClaimTask, TaskView};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::task::shape as task_shape;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world claims the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -16,7 +15,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "Claims a task of the shared queue for you: the one of `task_id`, or the oldest assigned to you, or else the \
      oldest unassigned one. No other agent can claim it then. Do it and end it with task_complete; unfinished claims \
      expire after a while.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .order(30);
@@ -28,15 +27,12 @@ struct Input {
     task_id: Option<Uuid>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { task_id } = input(&text)?;
-        let (agent, by) = (context.run.agent, context.turn());
-        match task_id {
-            Some(task) => context.settle(ClaimTask { task: TaskId(task), agent, by }, task_shape::told).await,
-            None => context.settle(ClaimNextTask { agent, by }, told_next).await,
-        }
-    })
+async fn run(context: Context, Input { task_id }: Input) -> Result<Ended, String> {
+    let (agent, by) = (context.run.agent, context.turn());
+    match task_id {
+        Some(task) => context.settle(ClaimTask { task: TaskId(task), agent, by }, task_shape::told).await,
+        None => context.settle(ClaimNextTask { agent, by }, told_next).await,
+    }
 }
 
 fn told_next(view: &Option<TaskView>) -> String {

@@ -2,20 +2,19 @@
 
 use agentsvc_components::TaskId;
 use agentsvc_systems::task::EndTask;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::task::shape as task_shape;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_complete",
     "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be done. Its \
      owner can retry a failed task.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .order(31);
@@ -31,15 +30,12 @@ struct Input {
     error: Option<String>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { task_id, result, error } = input(&text)?;
-        if result.is_some() && error.is_some() {
-            return Ok(Ended::own_failure("Give `result` or `error`, not both."));
-        }
-        let (only_of, by) = (Some(context.run.agent), context.turn());
-        let failed = error.is_some();
-        let end = EndTask { task: TaskId(task_id), failed, result: result.or(error), only_of, by };
-        context.settle(end, task_shape::told).await
-    })
+async fn run(context: Context, Input { task_id, result, error }: Input) -> Result<Ended, String> {
+    if result.is_some() && error.is_some() {
+        return Ok(Ended::own_failure("Give `result` or `error`, not both."));
+    }
+    let (only_of, by) = (Some(context.run.agent), context.turn());
+    let failed = error.is_some();
+    let end = EndTask { task: TaskId(task_id), failed, result: result.or(error), only_of, by };
+    context.settle(end, task_shape::told).await
 }

@@ -4,14 +4,13 @@ use agentsvc_components::TaskId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::task::TaskState;
 use agentsvc_systems::task::{ListTasks, TaskFilter};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::task::shape as task_shape;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// Tasks of one page at most.
 const PAGE_MAX: usize = 50;
@@ -20,7 +19,7 @@ const PAGE_MAX: usize = 50;
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_list",
     "Lists the tasks of the shared queue, oldest first, including recently ended ones. Long lists are paged.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -59,15 +58,12 @@ impl From<Status> for TaskState {
     }
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { status, assignee, limit, after } = input(&text)?;
-        let filter = TaskFilter { state: status.map(Into::into), assignee: assignee.map(Into::into) };
-        let limit = limit.unwrap_or(20).clamp(1, PAGE_MAX);
-        let page = context.ask(ListTasks { filter, after: after.map(TaskId), limit }).await?;
-        let tasks: Vec<Value> = page.items.iter().map(task_shape::shape).collect();
-        let taint = page.items.iter().fold(Taint::NONE, |taint, view| taint.with(view.task.taint));
-        let text = json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string();
-        Ok(Ended::Read { text, taint })
-    })
+async fn run(context: Context, Input { status, assignee, limit, after }: Input) -> Result<Ended, String> {
+    let filter = TaskFilter { state: status.map(Into::into), assignee: assignee.map(Into::into) };
+    let limit = limit.unwrap_or(20).clamp(1, PAGE_MAX);
+    let page = context.ask(ListTasks { filter, after: after.map(TaskId), limit }).await?;
+    let tasks: Vec<Value> = page.items.iter().map(task_shape::shape).collect();
+    let taint = page.items.iter().fold(Taint::NONE, |taint, view| taint.with(view.task.taint));
+    let text = json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string();
+    Ok(Ended::Read { text, taint })
 }

@@ -1,19 +1,18 @@
 //! `task_post`: puts a task in the queue.
 
 use agentsvc_systems::task::PostTask;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::task::shape as task_shape;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_post",
     "Posts a task to the shared queue, for one agent or for any agent. It does not wait for the result; use \
      task_status to follow it. Returns the task's id.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -31,10 +30,7 @@ struct Input {
     assignee: Option<String>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { title, description, assignee } = input(&text)?;
-        let (posted_by, by) = (context.agent(), context.turn());
-        context.settle(PostTask { title, description, assignee, posted_by, by }, task_shape::told).await
-    })
+async fn run(context: Context, Input { title, description, assignee }: Input) -> Result<Ended, String> {
+    let (posted_by, by) = (context.agent(), context.turn());
+    context.settle(PostTask { title, description, assignee, posted_by, by }, task_shape::told).await
 }

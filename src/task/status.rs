@@ -4,21 +4,20 @@ use agentsvc_components::TaskId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::task::{GetQueueStatus, TaskView};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::task::shape as task_shape;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_status",
     "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks are pending, running \
      or ended.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -31,21 +30,18 @@ struct Input {
     task_id: Option<Uuid>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { task_id } = input(&text)?;
-        if let Some(task) = task_id {
-            let view = context.ask(Get::<TaskView>(TaskId(task))).await?;
-            return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
-        }
-        let queue = context.ask(GetQueueStatus).await?;
-        let told = json!({
-            "pending": queue.pending,
-            "running": queue.running,
-            "completed": queue.completed,
-            "failed": queue.failed,
-            "completed_last_hour": queue.completed_last_hour,
-        });
-        Ok(Ended::Read { text: told.to_string(), taint: Taint::NONE })
-    })
+async fn run(context: Context, Input { task_id }: Input) -> Result<Ended, String> {
+    if let Some(task) = task_id {
+        let view = context.ask(Get::<TaskView>(TaskId(task))).await?;
+        return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
+    }
+    let queue = context.ask(GetQueueStatus).await?;
+    let told = json!({
+        "pending": queue.pending,
+        "running": queue.running,
+        "completed": queue.completed,
+        "failed": queue.failed,
+        "completed_last_hour": queue.completed_last_hour,
+    });
+    Ok(Ended::Read { text: told.to_string(), taint: Taint::NONE })
 }

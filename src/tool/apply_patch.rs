@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -10,7 +9,7 @@ use tokio::sync::Semaphore;
 use super::files::{Keeper, in_workspace, sentence};
 use super::patch::{self, Change, Looks};
 use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Bytes of a file that a patch changes.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -29,7 +28,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         form:\n*** Begin Patch\n*** Update File: FILE\n@@ a line before the change, optional\n kept line\n-old \
         line\n+new line\n*** Add File: FILE\n+line\n*** Delete File: FILE\n*** End Patch\nGive about three lines of \
         context around each change.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .needs(Need::Files)
 .order(16);
@@ -41,20 +40,17 @@ struct Input {
     patch: String,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { patch } = input(&text)?;
-        // It is never closed.
-        let _turn = PATCHES.acquire().await;
-        let keeper = Keeper::of(&context, "apply_patch");
-        let work = in_workspace(&context, move |workspace| {
-            let changes = changes(&patch)?;
-            let paths: Vec<String> = changes.iter().flat_map(Change::paths).map(str::to_owned).collect();
-            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-            keeper.around(workspace, &paths, || apply(workspace, changes))
-        });
-        work.await.map(Ended::Text)
-    })
+async fn run(context: Context, Input { patch }: Input) -> Result<Ended, String> {
+    // It is never closed.
+    let _turn = PATCHES.acquire().await;
+    let keeper = Keeper::of(&context, "apply_patch");
+    let work = in_workspace(&context, move |workspace| {
+        let changes = changes(&patch)?;
+        let paths: Vec<String> = changes.iter().flat_map(Change::paths).map(str::to_owned).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        keeper.around(workspace, &paths, || apply(workspace, changes))
+    });
+    work.await.map(Ended::Text)
 }
 
 /// One file as it is and as it will be; `None` where there is none.

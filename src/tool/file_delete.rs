@@ -1,12 +1,11 @@
 //! `file_delete`: deletes a file or a directory.
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{Keeper, in_workspace, sentence};
 use crate::kernel::sandbox::{Entry, Kind, Workspace};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Files of a deleted directory of which a checkpoint is made.
 const FILES_LISTED_MAX: usize = 2_000;
@@ -16,7 +15,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_delete",
     "Deletes a file or an empty directory of your private workspace; with `recursive`, a directory and everything in \
      it.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .needs(Need::Files)
 .order(15);
@@ -31,21 +30,18 @@ struct Input {
     recursive: bool,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { path, recursive } = input(&text)?;
-        let keeper = Keeper::of(&context, "file_delete");
-        let work = in_workspace(&context, move |workspace| {
-            let files = files_beneath(workspace, &path, recursive);
-            let files: Vec<&str> = files.iter().map(String::as_str).collect();
-            keeper.around(workspace, &files, || {
-                let count = workspace.remove(&path, recursive).map_err(sentence)?;
-                let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
-                Ok(format!("Deleted {path} ({entries})."))
-            })
-        });
-        work.await.map(Ended::Text)
-    })
+async fn run(context: Context, Input { path, recursive }: Input) -> Result<Ended, String> {
+    let keeper = Keeper::of(&context, "file_delete");
+    let work = in_workspace(&context, move |workspace| {
+        let files = files_beneath(workspace, &path, recursive);
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        keeper.around(workspace, &files, || {
+            let count = workspace.remove(&path, recursive).map_err(sentence)?;
+            let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
+            Ok(format!("Deleted {path} ({entries})."))
+        })
+    });
+    work.await.map(Ended::Text)
 }
 
 /// The files that a deletion takes away, as far as a listing goes; the path itself where that is a file.

@@ -2,13 +2,12 @@
 
 use agentsvc_components::kernel::limit::FILE_LIST_MAX;
 use chrono::SecondsFormat;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{Entry, Kind, Listing};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Entries of one call unless it says otherwise.
 const ENTRIES_DEFAULT: usize = 500;
@@ -18,7 +17,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_list",
     "Lists a directory of your private workspace: kind, size in bytes, modification time and path of each entry, \
      sorted by name. With `recursive`, everything below it too.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::Files)
@@ -37,14 +36,10 @@ struct Input {
     limit: Option<u64>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { path, recursive, limit } = input(&text)?;
-        let limit = limit.map_or(ENTRIES_DEFAULT, |limit| usize::try_from(limit).unwrap_or(FILE_LIST_MAX));
-        let listing =
-            in_workspace(&context, move |workspace| workspace.list(&path, recursive, limit).map_err(sentence));
-        listing.await.map(|listing| Ended::Text(shown(&listing)))
-    })
+async fn run(context: Context, Input { path, recursive, limit }: Input) -> Result<Ended, String> {
+    let limit = limit.map_or(ENTRIES_DEFAULT, |limit| usize::try_from(limit).unwrap_or(FILE_LIST_MAX));
+    let listing = in_workspace(&context, move |workspace| workspace.list(&path, recursive, limit).map_err(sentence));
+    listing.await.map(|listing| Ended::Text(shown(&listing)))
 }
 
 fn shown(Listing { entries, more }: &Listing) -> String {

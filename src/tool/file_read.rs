@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 use agentsvc_components::kernel::limit::FILE_BYTES_MAX;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::Workspace;
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Lines of one call unless it says otherwise.
 const LINES_DEFAULT: usize = 1_000;
@@ -24,7 +23,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_read",
     "Reads a text file of your private workspace. Long files are returned in parts: the last line of the result says \
      how to continue. Binary files are not shown.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .heavy()
@@ -42,11 +41,8 @@ struct Input {
     limit: Option<u64>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let input: Input = input(&text)?;
-        in_workspace(&context, move |workspace| read(workspace, &input)).await.map(Ended::Text)
-    })
+async fn run(context: Context, input: Input) -> Result<Ended, String> {
+    in_workspace(&context, move |workspace| read(workspace, &input)).await.map(Ended::Text)
 }
 
 fn read(workspace: &Workspace, input: &Input) -> Result<String, String> {

@@ -1,19 +1,18 @@
 //! `file_write`: writes a text file.
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{Keeper, in_workspace, sentence};
 use crate::kernel::sandbox::{Workspace, Write};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_write",
     "Writes a text file of your private workspace: replaces it, appends to it, or creates a file that must not \
      exist. Missing directories are created. To change part of a file, use apply_patch.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .needs(Need::Files)
 .order(13);
@@ -39,15 +38,12 @@ enum Mode {
     Create,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { path, content, mode } = input(&text)?;
-        let keeper = Keeper::of(&context, "file_write");
-        let work = in_workspace(&context, move |workspace| {
-            keeper.around(workspace, &[&path], || write(workspace, &path, content.as_bytes(), mode))
-        });
-        work.await.map(Ended::Text)
-    })
+async fn run(context: Context, Input { path, content, mode }: Input) -> Result<Ended, String> {
+    let keeper = Keeper::of(&context, "file_write");
+    let work = in_workspace(&context, move |workspace| {
+        keeper.around(workspace, &[&path], || write(workspace, &path, content.as_bytes(), mode))
+    });
+    work.await.map(Ended::Text)
 }
 
 fn write(workspace: &Workspace, path: &str, bytes: &[u8], mode: Mode) -> Result<String, String> {

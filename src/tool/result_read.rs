@@ -1,10 +1,9 @@
 //! `result_read`: reads on in a tool result that was too long for the conversation.
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// Bytes of one piece unless asked otherwise.
 const PIECE_BYTES: usize = 16 << 10;
@@ -16,7 +15,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "result_read",
     "Reads part of an earlier tool result of this conversation that was truncated. The truncated result gives its \
      name and the offset to continue from.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .in_turn()
@@ -34,18 +33,15 @@ struct Input {
     length: Option<usize>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { result, offset, length } = input(&text)?;
-        let place = result.split_once('.').and_then(|(turn, row)| Some((turn.parse().ok()?, row.parse().ok()?)));
-        let (ordinal, index) =
-            place.ok_or_else(|| format!("Result {result:?} does not exist; names look like \"3.2\"."))?;
-        let (content, log) = (context.stores.content.clone(), context.run.log);
-        let read = tokio::task::spawn_blocking(move || content.result(log, ordinal, index)).await;
-        let whole = read.map_err(|_| "The result could not be read.")?.map_err(|error| error.to_string())?;
-        let whole = whole.ok_or_else(|| format!("Truncated result {result:?} does not exist in this conversation."))?;
-        piece(&whole, offset, length.unwrap_or(PIECE_BYTES)).map(Ended::Text)
-    })
+async fn run(context: Context, Input { result, offset, length }: Input) -> Result<Ended, String> {
+    let place = result.split_once('.').and_then(|(turn, row)| Some((turn.parse().ok()?, row.parse().ok()?)));
+    let (ordinal, index) =
+        place.ok_or_else(|| format!("Result {result:?} does not exist; names look like \"3.2\"."))?;
+    let (content, log) = (context.stores.content.clone(), context.run.log);
+    let read = tokio::task::spawn_blocking(move || content.result(log, ordinal, index)).await;
+    let whole = read.map_err(|_| "The result could not be read.")?.map_err(|error| error.to_string())?;
+    let whole = whole.ok_or_else(|| format!("Truncated result {result:?} does not exist in this conversation."))?;
+    piece(&whole, offset, length.unwrap_or(PIECE_BYTES)).map(Ended::Text)
 }
 
 /// A piece of `text`, moved to the borders of characters, and where the next one begins.

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use agentsvc_components::kernel::taint::Taint;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SkillFolders;
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{AgentVariables, Asked, Full, Ran, Request};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -19,7 +18,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
      for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents allow only \
      `argv`. There is no input and no terminal. The command can read the system's programs and change your \
      workspace, nothing else; processes that it leaves running are killed.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .needs(Need::Shell)
 .untimed()
@@ -36,40 +35,37 @@ struct Input {
     timeout_secs: Option<u64>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { command, argv, timeout_secs } = input(&text)?;
-        let asked = match (command, argv) {
-            (Some(line), None) => Asked::Line(line),
-            (None, Some(words)) => Asked::Words(words),
-            _ => return Err("Give either `command` or `argv`.".to_owned()),
-        };
-        let place = context.parts.commands.place(context.run.holder).await?;
-        let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
-        let more = context.parts.settings.get::<AgentVariables>();
-        let variables = more.of(context.parts.bridge.clone(), context.run.agent).await?;
-        let manifest = &context.run.manifest.manifest;
-        let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
-        let folders = context.parts.settings.get::<SkillFolders>().of(manifest);
-        let reads_skills = mentions(&asked, &folders);
-        let request = Request {
-            place,
-            shown: folders,
-            asked,
-            workspace,
-            granted: manifest.capabilities.shell.clone(),
-            // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
-            network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
-            secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),
-            variables,
-            timeout_secs,
-        };
-        let ended = report(context.parts.commands.run(request).await?)?;
-        Ok(match ended {
-            // As `skill_read_file` says of the same text.
-            Ended::Text(text) if reads_skills => Ended::Read { text, taint: Taint::TOOL },
-            ended => ended,
-        })
+async fn run(context: Context, Input { command, argv, timeout_secs }: Input) -> Result<Ended, String> {
+    let asked = match (command, argv) {
+        (Some(line), None) => Asked::Line(line),
+        (None, Some(words)) => Asked::Words(words),
+        _ => return Err("Give either `command` or `argv`.".to_owned()),
+    };
+    let place = context.parts.commands.place(context.run.holder).await?;
+    let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
+    let more = context.parts.settings.get::<AgentVariables>();
+    let variables = more.of(context.parts.bridge.clone(), context.run.agent).await?;
+    let manifest = &context.run.manifest.manifest;
+    let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
+    let folders = context.parts.settings.get::<SkillFolders>().of(manifest);
+    let reads_skills = mentions(&asked, &folders);
+    let request = Request {
+        place,
+        shown: folders,
+        asked,
+        workspace,
+        granted: manifest.capabilities.shell.clone(),
+        // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
+        network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
+        secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),
+        variables,
+        timeout_secs,
+    };
+    let ended = report(context.parts.commands.run(request).await?)?;
+    Ok(match ended {
+        // As `skill_read_file` says of the same text.
+        Ended::Text(text) if reads_skills => Ended::Read { text, taint: Taint::TOOL },
+        ended => ended,
     })
 }
 

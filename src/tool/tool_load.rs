@@ -3,11 +3,10 @@
 
 use agentsvc_components::session::message::Block;
 use agentsvc_components::session::message_record::MessageRecord;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input, on_input};
 
 /// The tool's name.
 pub(super) const NAME: &str = "tool_load";
@@ -16,7 +15,7 @@ pub(super) const NAME: &str = "tool_load";
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     NAME,
     "Loads tools by name so that you can call them in your next step. Find names with tool_search.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .in_turn()
@@ -29,19 +28,16 @@ struct Input {
     names: Vec<String>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { names } = input(&text)?;
-        let granted = context.parts.set.get().granted(&context.run.manifest.manifest);
-        let (known, unknown): (Vec<_>, Vec<_>) =
-            names.iter().partition(|name| granted.iter().any(|tool| tool.name == name.as_str()));
-        let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
-        match (known.is_empty(), unknown.is_empty()) {
-            (true, _) => Err(format!("None of these tools is available to you: {}.", list(&unknown))),
-            (false, true) => Ok(Ended::Text(format!("Loaded: {}.", list(&known)))),
-            (false, false) => Ok(Ended::Text(format!("Loaded: {}. Not found: {}.", list(&known), list(&unknown)))),
-        }
-    })
+async fn run(context: Context, Input { names }: Input) -> Result<Ended, String> {
+    let granted = context.parts.set.get().granted(&context.run.manifest.manifest);
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        names.iter().partition(|name| granted.iter().any(|tool| tool.name == name.as_str()));
+    let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    match (known.is_empty(), unknown.is_empty()) {
+        (true, _) => Err(format!("None of these tools is available to you: {}.", list(&unknown))),
+        (false, true) => Ok(Ended::Text(format!("Loaded: {}.", list(&known)))),
+        (false, false) => Ok(Ended::Text(format!("Loaded: {}. Not found: {}.", list(&known), list(&unknown)))),
+    }
 }
 
 /// The names that the calls in a conversation loaded, oldest first.

@@ -1,11 +1,10 @@
 //! `tool_search`: finds tools that are granted but not in the prompt.
 
 use agentsvc_components::kernel::taint::Taint;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::toolset::{Context, Ended, Tool, ToolSpec, input};
+use crate::tool::toolset::{Context, Ended, Tool, ToolSpec, on_input};
 
 /// Words of a query that count; the first ones.
 const WORDS_MAX: usize = 32;
@@ -21,7 +20,7 @@ pub(super) const NAME: &str = "tool_search";
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     NAME,
     "Searches all tools available to you, including those not listed. Load a tool with tool_load before you call it.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .in_turn()
@@ -34,16 +33,13 @@ struct Input {
     query: String,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { query } = input(&text)?;
-        let tools = context.parts.set.get();
-        let (text, named) = search(&tools.granted(&context.run.manifest.manifest), &query);
-        // What a server says of its tools is content from outside.
-        let is_of_server = |name: &String| tools.find(name).is_some_and(|tool| tool.server.is_some());
-        let taint = if named.iter().any(is_of_server) { Taint::TOOL } else { Taint::NONE };
-        Ok(Ended::Read { text, taint })
-    })
+async fn run(context: Context, Input { query }: Input) -> Result<Ended, String> {
+    let tools = context.parts.set.get();
+    let (text, named) = search(&tools.granted(&context.run.manifest.manifest), &query);
+    // What a server says of its tools is content from outside.
+    let is_of_server = |name: &String| tools.find(name).is_some_and(|tool| tool.server.is_some());
+    let taint = if named.iter().any(is_of_server) { Taint::TOOL } else { Taint::NONE };
+    Ok(Ended::Read { text, taint })
 }
 
 /// The tools in the order of how many of the words they hold; a word in the name counts more. Gives the answer, and the tools

@@ -1,7 +1,5 @@
 //! `message`: one message, one answer.
 
-use std::io::Read;
-
 use clap::Args;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -9,7 +7,7 @@ use uuid::Uuid;
 use crate::kernel::cli::client::{Client, Event};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Answer, Waiting, field};
+use crate::kernel::cli::output::{Answer, Waiting, field, read_stdin};
 use crate::kernel::cli::{Error, Run};
 use crate::turn::client as turn;
 use crate::turn::client::Said;
@@ -100,12 +98,6 @@ fn as_json(event: &Event) -> Value {
         (None, _) => {}
     }
     line
-}
-
-fn read_stdin() -> Result<String, Error> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Error::io("cannot read standard input"))?;
-    Ok(text)
 }
 
 #[cfg(test)]

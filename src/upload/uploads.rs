@@ -16,14 +16,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::http::slots::{Slot, Slots};
+use agentsvc_api::http::timestamp::timestamp_now;
 use agentsvc_api::upload::files::{TEMPORARY, Upload};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{AgentId, FileId, Timestamp};
+use agentsvc_components::{AgentId, FileId};
 use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -370,7 +370,7 @@ impl FileWriter<Upload> for Incoming {
         let sha256 = hex(&digest.finalize());
         let size = slot.bytes;
         let holder = Some(holder);
-        let record = Record { agent, holder, filename, content_type, size, sha256, created_at: now() };
+        let record = Record { agent, holder, filename, content_type, size, sha256, created_at: timestamp_now() };
         file.sync_data().map_err(failed("sync an upload"))?;
         let text = serde_json::to_vec(&record).map_err(|_| FilesError::Failed)?;
         let beside = Part::new(room.dir.join(format!(".{id}.json.part")));
@@ -438,11 +438,6 @@ pub(super) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> FilesError
             _ => FilesError::Failed,
         }
     }
-}
-
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

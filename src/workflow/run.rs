@@ -2,18 +2,17 @@
 
 use agentsvc_components::workflow::RunState;
 use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
 /// by the steps of the workflow.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "workflow_run",
     "Runs a workflow, a pipeline of steps that other agents perform, waits for it and returns its output.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .untimed()
@@ -30,16 +29,13 @@ struct Input {
     input: String,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { workflow, input } = input(&text)?;
-        let caller = context.turn().map(|_| (context.run.attempt, context.run.index));
-        let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
-        if end.state == RunState::Completed {
-            return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
-        }
-        let why = end.error.unwrap_or_default();
-        let text = format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str());
-        Ok(Ended::Failure { text, taint: end.taint })
-    })
+async fn run(context: Context, Input { workflow, input }: Input) -> Result<Ended, String> {
+    let caller = context.turn().map(|_| (context.run.attempt, context.run.index));
+    let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
+    if end.state == RunState::Completed {
+        return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
+    }
+    let why = end.error.unwrap_or_default();
+    let text = format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str());
+    Ok(Ended::Failure { text, taint: end.taint })
 }

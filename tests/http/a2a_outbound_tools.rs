@@ -10,16 +10,6 @@ use crate::support::until;
 
 const GRANTS: &str = "[capabilities]\ntools = [\"a2a_*\"]\nnetwork = [\"127.0.0.1\"]\n";
 
-/// What the model is told of a call.
-fn call(daemon: &Daemon, model: &Model, agent: &str, tool: &str, input: &Value) -> String {
-    model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
-    daemon.say(agent, "go");
-    let request = model.requests().pop().unwrap();
-    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["role"], "tool", "{last}");
-    text(&last["content"])
-}
-
 #[test]
 fn agents_call_external_agents_that_the_operator_discovered() {
     let external = External::v0();
@@ -27,7 +17,7 @@ fn agents_call_external_agents_that_the_operator_discovered() {
     let model = Model::start();
     let daemon = Daemon::with(&external.config(&model.config()));
     let scout = daemon.agent_with("scout", GRANTS);
-    let ask = |agent: &str, tool: &str, input: Value| call(&daemon, &model, agent, tool, &input);
+    let ask = |agent: &str, tool: &str, input: Value| model.calls(&daemon, agent, tool, &input);
     assert!(ask(&scout, "a2a_list", json!({})).contains("no external agents"));
     let seen = ask(&scout, "a2a_discover", json!({ "url": external.url() }));
     assert!(seen.contains("Weather") && seen.contains("The weather of today."), "{seen}");

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply as Answer};
 use crate::support::model::Model;
-use crate::support::model_server::Reply;
 
 const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
 const GRANTS: &str = "system_prompt = \"You plan.\"\n[capabilities]\ntools = [\"goal_update\"]\n";
@@ -209,16 +208,6 @@ fn open_goals_stand_behind_the_system_text_and_the_beginning_is_stable() {
     assert_eq!(system(&model), "You plan.");
 }
 
-/// What the tool gave back.
-fn call(daemon: &Daemon, model: &Model, agent: &str, input: &Value) -> String {
-    model.script([Reply::calls(&[("c1", "goal_update", &input.to_string())]), Reply::text("done")]);
-    daemon.say(agent, "go");
-    let request = model.requests().pop().unwrap();
-    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["role"], "tool", "{last}");
-    text(&last["content"])
-}
-
 #[test]
 fn an_agent_changes_its_own_goals_and_sets_new_ones() {
     let model = Model::start();
@@ -226,7 +215,7 @@ fn an_agent_changes_its_own_goals_and_sets_new_ones() {
     let agent = daemon.agent_with("a", GRANTS);
     let own = id(&set(&daemon, &json!({ "title": "own", "agent_id": agent })));
     let foreign = id(&set(&daemon, &json!({ "title": "foreign" })));
-    let ask = |input: Value| call(&daemon, &model, &agent, &input);
+    let ask = |input: Value| model.calls(&daemon, &agent, "goal_update", &input);
     let told = ask(json!({ "goal_id": own, "status": "in_progress", "note": "half way" }));
     assert!(told.contains("\"in_progress\""), "{told}");
     let goal = read(&daemon, &own).expect(200);

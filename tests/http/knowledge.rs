@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply as Answer};
 use crate::support::model::Model;
-use crate::support::model_server::Reply;
 
 const GRANTS: &str = "[capabilities]\ntools = [\"knowledge_*\"]\nmemory_read = [\"self.*\"]\nmemory_write = [\"*\"]\n";
 
@@ -226,21 +225,12 @@ fn parallel_writers_lose_and_double_nothing() {
     assert_eq!((&entities["total"], entities["entities"].as_array().unwrap().len()), (&json!(10), 10));
 }
 
-fn call(daemon: &Daemon, model: &Model, agent: &str, tool: &str, input: &Value) -> String {
-    model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
-    daemon.say(agent, "go");
-    let request = model.requests().pop().unwrap();
-    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["role"], "tool", "{last}");
-    text(&last["content"])
-}
-
 #[test]
 fn agents_use_their_own_knowledge_alone() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let (agent, other) = (daemon.agent_with("a", GRANTS), daemon.agent_with("b", GRANTS));
-    let ask = |tool: &str, input: Value| call(&daemon, &model, &agent, tool, &input);
+    let ask = |tool: &str, input: Value| model.calls(&daemon, &agent, tool, &input);
     let engineer = json!({ "name": "Ada", "entity_type": "Person", "properties": { "role": "engineer" } });
     assert_eq!(ask("knowledge_add_entity", engineer), "\"person:ada\" was added.");
     let older = json!({ "name": "ADA", "entity_type": "person", "properties": { "age": 36 } });
@@ -276,11 +266,11 @@ fn agents_use_their_own_knowledge_alone() {
         let said = ask(tool, input);
         assert!(said.contains(held), "{said}");
     }
-    let others = call(&daemon, &model, &other, "knowledge_query", &json!({}));
+    let others = model.calls(&daemon, &other, "knowledge_query", &json!({}));
     assert_eq!(serde_json::from_str::<Value>(&others).unwrap(), json!({ "matches": [], "entities": {} }));
     let few = GRANTS.replace("memory_write = [\"*\"]", "memory_write = [\"self.notes.*\"]");
     let few = daemon.agent_with("c", &few);
-    let refused = call(&daemon, &model, &few, "knowledge_add_entity", &json!({ "name": "x", "entity_type": "y" }));
+    let refused = model.calls(&daemon, &few, "knowledge_add_entity", &json!({ "name": "x", "entity_type": "y" }));
     assert!(refused.contains("not allowed to write"), "{refused}");
 }
 
@@ -291,7 +281,7 @@ fn a_full_answer_says_that_there_is_more() {
     let agent = daemon.agent_with("a", GRANTS);
     let relations: Vec<Value> = (0..150).map(|n| triple(&format!("P{n}"), "knows", "Hub")).collect();
     post(&daemon, &agent, &json!(relations)).expect(200);
-    let found = call(&daemon, &model, &agent, "knowledge_query", &json!({ "target": "hub" }));
+    let found = model.calls(&daemon, &agent, "knowledge_query", &json!({ "target": "hub" }));
     let found: Value = serde_json::from_str(&found).unwrap();
     assert_eq!(found["matches"].as_array().unwrap().len(), 100);
     assert!(found["more"].is_string());

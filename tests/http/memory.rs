@@ -213,26 +213,12 @@ fn parallel_changes_of_the_same_keys_are_counted_once() {
     assert_eq!((exported["entries"].as_array().unwrap().len(), &exported["total"]), (5, &json!(5)));
 }
 
-/// What the tool gave back.
-fn result(model: &Model) -> String {
-    let request = model.requests().pop().unwrap();
-    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["role"], "tool", "{last}");
-    text(&last["content"])
-}
-
-fn call(daemon: &Daemon, model: &Model, agent: &str, tool: &str, input: &Value) -> String {
-    model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
-    daemon.say(agent, "go");
-    result(model)
-}
-
 #[test]
 fn agents_use_the_memory_that_is_granted() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let agent = daemon.agent_with("a", GRANTS);
-    let ask = |tool: &str, input: Value| call(&daemon, &model, &agent, tool, &input);
+    let ask = |tool: &str, input: Value| model.calls(&daemon, &agent, tool, &input);
     assert!(ask("memory_store", json!({ "key": "notes.tea", "value": "Green tea" })).starts_with("Stored"));
     assert!(ask("memory_store", json!({ "key": "self.notes.tea", "value": ["Black tea"] })).starts_with("Replaced"));
     assert!(ask("memory_store", json!({ "key": "other", "value": 1 })).contains("not allowed to write"));
@@ -257,9 +243,9 @@ fn an_agent_searches_its_own_sessions_only() {
     let other = daemon.agent("b");
     daemon.say(&agent, "the password of the cave is sesame");
     daemon.say(&other, "sesame oil is for salads");
-    let found = call(&daemon, &model, &agent, "session_search", &json!({ "query": "SESAME" }));
+    let found = model.calls(&daemon, &agent, "session_search", &json!({ "query": "SESAME" }));
     assert!(found.contains("of the cave is sesame") && !found.contains("salads"), "{found}");
-    assert!(call(&daemon, &model, &agent, "session_search", &json!({ "query": " " })).contains("empty"));
+    assert!(model.calls(&daemon, &agent, "session_search", &json!({ "query": " " })).contains("empty"));
 }
 
 #[test]

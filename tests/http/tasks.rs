@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply as Answer};
 use crate::support::model::Model;
-use crate::support::model_server::Reply;
 use crate::support::until;
 
 const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
@@ -213,22 +212,12 @@ fn a_removed_agent_gives_its_claims_back() {
     claim(&daemon, &task, &heir).expect(200);
 }
 
-/// What the tool gave back.
-fn call(daemon: &Daemon, model: &Model, agent: &str, tool: &str, input: &Value) -> String {
-    model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
-    daemon.say(agent, "go");
-    let request = model.requests().pop().unwrap();
-    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["role"], "tool", "{last}");
-    text(&last["content"])
-}
-
 #[test]
 fn agents_post_take_and_end_tasks() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let (boss, worker) = (daemon.agent_with("boss", GRANTS), daemon.agent_with("worker", GRANTS));
-    let ask = |agent: &str, tool: &str, input: Value| call(&daemon, &model, agent, tool, &input);
+    let ask = |agent: &str, tool: &str, input: Value| model.calls(&daemon, agent, tool, &input);
     let posted: Value = serde_json::from_str(&ask(
         &boss,
         "task_post",
@@ -265,7 +254,7 @@ fn an_agent_without_the_grant_is_told_so() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"system_time\"]\n");
-    let told = call(&daemon, &model, &agent, "task_post", &json!({ "title": "t" }));
+    let told = model.calls(&daemon, &agent, "task_post", &json!({ "title": "t" }));
     assert!(told.contains("is not allowed to call the tool"), "{told}");
     assert_eq!(daemon.get("/api/tasks").expect(200)["total"], 0);
 }

@@ -15,6 +15,16 @@ pub(crate) mod stream;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde_json::Value;
+
+/// The members of a body, and those of `changes` in their place.
+pub(crate) fn changed(mut body: Value, changes: &Value) -> Value {
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        body[key] = value.clone();
+    }
+    body
+}
+
 /// How long any condition may take on a loaded machine before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::daemon::{Daemon, text};
 use super::model_server::{Gate, ModelServer, Received, Reply};
 
 /// The scripted server with an echo for whatever is not scripted.
@@ -39,6 +40,17 @@ impl Model {
         let base_url = self.server.base_url();
         format!("[default_model]\nprovider = \"openai\"\nmodel = \"echo-1\"\nbase_url = \"{base_url}\"\n")
             + "api_key_env = \"TEST_MODEL_KEY\"\n"
+    }
+
+    /// Has an agent call a tool; gives what the tool gave back.
+    #[track_caller]
+    pub(crate) fn calls(&self, daemon: &Daemon, agent: &str, tool: &str, input: &Value) -> String {
+        self.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
+        daemon.say(agent, "go");
+        let request = self.requests().pop().expect("the model was asked");
+        let last = request["messages"].as_array().and_then(|messages| messages.last()).expect("there are messages");
+        assert_eq!(last["role"], "tool", "{last}");
+        text(&last["content"])
     }
 
     /// Holds every answer until [`release`](Self::release).

@@ -66,6 +66,11 @@ impl Reply {
         Self::of(Kind::Raw { status, headers, body: body.to_owned() })
     }
 
+    /// This body as JSON, whatever was asked.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::raw(status, &[("content-type", "application/json")], &body.to_string())
+    }
+
     /// The body of [`Reply::raw`].
     pub fn body(&self) -> Option<&str> {
         match &self.kind {

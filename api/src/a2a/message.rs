@@ -8,9 +8,8 @@ use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::a2a::{FindA2aTask, SendA2aTask, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{self, hex};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::error_codes::A2A_CONTENT_TYPE;
 use super::gate::Sender;
@@ -132,12 +131,7 @@ pub(crate) fn finds(id: &str, client: &Sender) -> FindA2aTask {
 }
 
 fn digest(parts: &[&str]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update((part.len() as u64).to_be_bytes());
-        digest.update(part);
-    }
-    digest.finalize().into()
+    record::digest(parts)
 }
 
 /// The session of a conversation. No client reaches another one of the agent: it is a digest of what the client sent.

@@ -15,6 +15,7 @@ use crate::http::error::Error;
 use crate::http::lists;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
 /// Agents of a page when the query does not say.
@@ -68,31 +69,34 @@ struct Status {
     next_cursor: Option<Uuid>,
 }
 
-/// An agent that dreams, or did.
-#[derive(Serialize, JsonSchema)]
-struct AgentDream {
-    agent_id: Uuid,
-    agent_name: Box<str>,
-    /// Whether the agent dreams by itself.
-    auto_dream_enabled: bool,
-    /// When its memory was last consolidated, in milliseconds since 1970; null if never.
-    last_consolidated_at_ms: Option<i64>,
-    /// When enough hours have passed for the next run, in milliseconds since 1970.
-    next_eligible_at_ms: i64,
-    /// Hours since the last consolidation; null if there was none.
-    hours_since_last: Option<f64>,
-    /// Sessions that have started since then.
-    sessions_since_last: u32,
-    /// Hours between two runs, by its manifest or the configuration.
-    effective_min_hours: u32,
-    /// Sessions between two runs, likewise.
-    effective_min_sessions: u32,
-    /// The run that is under way; null if there is none.
-    progress: Option<Progress>,
-    /// Whether a run can be aborted.
-    can_abort: bool,
-    /// The last run; null if there was none.
-    last_run: Option<LastRun>,
+shape! {
+    /// An agent that dreams, or did.
+    struct AgentDream from view: DreamView {
+        let dream = view.dream;
+    } {
+        agent_id: Uuid = view.agent.0,
+        agent_name: Box<str> = view.name,
+        /// Whether the agent dreams by itself.
+        auto_dream_enabled: bool = dream.enabled,
+        /// When its memory was last consolidated, in milliseconds since 1970; null if never.
+        last_consolidated_at_ms: Option<i64> = dream.last_consolidated_at.map(|at| at.0),
+        /// When enough hours have passed for the next run, in milliseconds since 1970.
+        next_eligible_at_ms: i64 = view.next_eligible_at.0,
+        /// Hours since the last consolidation; null if there was none.
+        hours_since_last: Option<f64> = view.hours_since_last,
+        /// Sessions that have started since then.
+        sessions_since_last: u32 = dream.sessions,
+        /// Hours between two runs, by its manifest or the configuration.
+        effective_min_hours: u32 = view.min_hours,
+        /// Sessions between two runs, likewise.
+        effective_min_sessions: u32 = view.min_sessions,
+        /// The run that is under way; null if there is none.
+        progress: Option<Progress> = dream.run.as_ref().map(|run| Progress::of(run, view.calls)),
+        /// Whether a run can be aborted.
+        can_abort: bool = dream.run.is_some_and(|run| run.ending.is_none()),
+        /// The last run; null if there was none.
+        last_run: Option<LastRun> = dream.last.map(LastRun::from),
+    }
 }
 
 /// A run that is under way.
@@ -112,16 +116,17 @@ struct Progress {
     tool_calls: u32,
 }
 
-/// A run that has ended.
-#[derive(Serialize, JsonSchema)]
-struct LastRun {
-    turn_id: Uuid,
-    started_at: Moment,
-    ended_at: Moment,
-    /// `completed`, `failed`, `aborted` or `timed_out`.
-    outcome: &'static str,
-    /// The model's last sentence, or why the run failed.
-    text: Box<str>,
+shape! {
+    /// A run that has ended.
+    struct LastRun from end: DreamEnd {
+        turn_id: Uuid = end.turn.0,
+        started_at: Moment = Moment(end.started_at),
+        ended_at: Moment = Moment(end.ended_at),
+        /// `completed`, `failed`, `aborted` or `timed_out`.
+        outcome: &'static str = end.outcome.as_str(),
+        /// The model's last sentence, or why the run failed.
+        text: Box<str> = end.text,
+    }
 }
 
 impl Progress {
@@ -135,38 +140,6 @@ impl Progress {
             manual: run.is_manual,
             iterations,
             tool_calls,
-        }
-    }
-}
-
-impl From<DreamEnd> for LastRun {
-    fn from(end: DreamEnd) -> Self {
-        Self {
-            turn_id: end.turn.0,
-            started_at: Moment(end.started_at),
-            ended_at: Moment(end.ended_at),
-            outcome: end.outcome.as_str(),
-            text: end.text,
-        }
-    }
-}
-
-impl From<DreamView> for AgentDream {
-    fn from(view: DreamView) -> Self {
-        let dream = view.dream;
-        Self {
-            agent_id: view.agent.0,
-            agent_name: view.name,
-            auto_dream_enabled: dream.enabled,
-            last_consolidated_at_ms: dream.last_consolidated_at.map(|at| at.0),
-            next_eligible_at_ms: view.next_eligible_at.0,
-            hours_since_last: view.hours_since_last,
-            sessions_since_last: dream.sessions,
-            effective_min_hours: view.min_hours,
-            effective_min_sessions: view.min_sessions,
-            progress: dream.run.as_ref().map(|run| Progress::of(run, view.calls)),
-            can_abort: dream.run.is_some_and(|run| run.ending.is_none()),
-            last_run: dream.last.map(LastRun::from),
         }
     }
 }

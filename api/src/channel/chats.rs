@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::routes::known_with_sites;
 use super::service::{ChannelError, Channels};
 use crate::http::call::Call;
-use crate::http::crud::{self, Listed, Shown};
+use crate::http::crud::{self, shown};
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
@@ -74,18 +74,7 @@ shape! {
     }
 }
 
-impl Shown for ConversationItem {
-    type View = ConversationView;
-    const NOUN: &'static str = "the conversation";
-}
-
-impl Listed for ConversationItem {
-    const PLURAL: &'static str = "conversations";
-
-    fn filter(call: &Call) -> Result<ConversationFilter, Error> {
-        Ok(ConversationFilter { instance: Some(known_with_sites(call)?.into()), agent: None })
-    }
-}
+shown!(ConversationItem: ConversationView, "the conversation"; "conversations", |call| Ok(ConversationFilter { instance: Some(known_with_sites(call)?.into()), agent: None }));
 
 shape! {
     /// A message that a channel has sent or is to send.
@@ -119,18 +108,7 @@ shape! {
     }
 }
 
-impl Shown for SendItem {
-    type View = SendView;
-    const NOUN: &'static str = "the send";
-}
-
-impl Listed for SendItem {
-    const PLURAL: &'static str = "sends";
-
-    fn filter(call: &Call) -> Result<SendFilter, Error> {
-        Ok(SendFilter::Instance(known_with_sites(call)?.into()))
-    }
-}
+shown!(SendItem: SendView, "the send"; "sends", |call| Ok(SendFilter::Instance(known_with_sites(call)?.into())));
 
 shape! {
     /// A paired chat, or an open pairing code.
@@ -150,18 +128,7 @@ shape! {
     }
 }
 
-impl Shown for PairingItem {
-    type View = PairingView;
-    const NOUN: &'static str = "the pairing";
-}
-
-impl Listed for PairingItem {
-    const PLURAL: &'static str = "pairings";
-
-    fn filter(_: &Call) -> Result<Option<Box<str>>, Error> {
-        Ok(None)
-    }
-}
+shown!(PairingItem: PairingView, "the pairing"; "pairings", |_| Ok(None));
 
 /// The chat to pair.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -148,31 +148,24 @@ async fn events(call: Call) -> Result<Response, Error> {
 }
 
 /// A message in the name of an agent. Use `from`, `to` and `content`, or `from_agent_id`, `to_agent_id` and `message`.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
 struct SendBody {
     /// Sender: `agent:<id>` or the id.
-    #[serde(default)]
     from: Option<String>,
     /// Receiver: `agent:<id>` or the id.
-    #[serde(default)]
     to: Option<String>,
     /// Text; optional with attachments.
-    #[serde(default)]
     content: Option<String>,
     /// The same as `from`.
-    #[serde(default)]
     from_agent_id: Option<String>,
     /// The same as `to`.
-    #[serde(default)]
     to_agent_id: Option<String>,
     /// The same as `content`.
-    #[serde(default)]
     message: Option<String>,
     /// Session of the receiver. Default: its current session. An unknown id creates a session with that id.
-    #[serde(default)]
     thread_id: Option<Uuid>,
     /// Uploads of the receiver, at most 32.
-    #[serde(default)]
     attachments: Option<Vec<Attachment>>,
 }
 

@@ -141,20 +141,12 @@ shape! {
     }
 }
 
-/// The targets of a schedule, cron job, trigger or workflow.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct TargetsItem {
-    delivery_targets: Vec<TargetItem>,
-    /// The newest deliveries, newest first.
-    deliveries: Vec<OutcomeItem>,
-}
-
-impl From<TargetsView> for TargetsItem {
-    fn from(view: TargetsView) -> Self {
-        Self {
-            delivery_targets: view.targets.into_iter().map(TargetItem::from).collect(),
-            deliveries: view.deliveries.into_iter().map(OutcomeItem::from).collect(),
-        }
+shape! {
+    /// The targets of a schedule, cron job, trigger or workflow.
+    pub(crate) struct TargetsItem from view: TargetsView {
+        delivery_targets: Vec<TargetItem> = view.targets.into_iter().map(TargetItem::from).collect(),
+        /// The newest deliveries, newest first.
+        deliveries: Vec<OutcomeItem> = view.deliveries.into_iter().map(OutcomeItem::from).collect(),
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::goal::templates::{TEMPLATES, Template};
 use crate::http::call::Call;
-use crate::http::crud::{self, Shown};
+use crate::http::crud::{self, shown};
 use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::lists::list_schema;
@@ -77,10 +77,7 @@ shape! {
     }
 }
 
-impl Shown for GoalItem {
-    type View = GoalView;
-    const NOUN: &'static str = "the goal";
-}
+shown!(GoalItem: GoalView, "the goal");
 
 list_schema! {
     /// A list of goals.

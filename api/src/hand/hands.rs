@@ -26,27 +26,17 @@ pub struct HandSummary {
     pub origin: HandOrigin,
 }
 
-/// Where a hand came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HandOrigin {
-    /// It belongs to the installation of the daemon: clients cannot uninstall it.
-    Bundled,
-    /// The registry.
-    Registry,
-    /// A client, or the operator.
-    #[default]
-    Custom,
-}
-
-impl HandOrigin {
-    /// As the API and the disk have it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Bundled => "bundled",
-            Self::Registry => "registry",
-            Self::Custom => "custom",
-        }
+agentsvc_components::enum_words! {
+    /// Where a hand came from.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum HandOrigin [as_str] {
+        /// It belongs to the installation of the daemon: clients cannot uninstall it.
+        Bundled = "bundled",
+        /// The registry.
+        Registry = "registry",
+        /// A client, or the operator.
+        #[default]
+        Custom = "custom",
     }
 }
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::agents::HandAgent;
 use super::hands::{DepResult, HandOrigin, HandSummary, Hands, StoredHand};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
 /// A hand in a list.
@@ -261,54 +262,36 @@ fn has_variable(name: &str) -> bool {
     name.is_empty() || std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-/// An instance of a hand.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct InstanceItem {
-    pub(crate) instance_id: Uuid,
-    pub(crate) hand_id: Box<str>,
-    /// Version of the hand that was activated.
-    pub(crate) version: Box<str>,
-    /// Number of the instance among those of the hand, from 1.
-    pub(crate) number: u32,
-    /// `running`, `paused` or `error`.
-    pub(crate) status: &'static str,
-    /// Why it does not do its work; null otherwise.
-    pub(crate) error: Option<String>,
-    /// The coordinator.
-    pub(crate) agent_id: Option<Uuid>,
-    /// Agents by role.
-    pub(crate) agent_ids: BTreeMap<Box<str>, Uuid>,
-    /// Name of the coordinator.
-    pub(crate) agent_name: Option<Box<str>>,
-    pub(crate) coordinator_role: Option<Box<str>>,
-    /// Values of settings that were chosen; secrets as `***`.
-    pub(crate) config: BTreeMap<String, String>,
-    pub(crate) activated_at: Moment,
-    pub(crate) updated_at: Moment,
-}
-
-impl From<HandView> for InstanceItem {
-    fn from(view: HandView) -> Self {
+shape! {
+    /// An instance of a hand.
+    pub(crate) struct InstanceItem from view: HandView {
         let (status, error) = (view.status(), view.error());
         let HandView { id, instance } = view;
         let coordinator = instance.coordinator().cloned();
         // Without the definition each value is known by itself.
         let [_, config] = chosen_values(&HandDefinition::default(), &instance.config);
-        Self {
-            instance_id: id.0,
-            status,
-            error,
-            agent_id: coordinator.as_ref().map(|member| member.agent.0),
-            agent_ids: instance.members.iter().map(|member| (member.role.clone(), member.agent.0)).collect(),
-            agent_name: coordinator.as_ref().map(|member| member.name.clone()),
-            coordinator_role: coordinator.map(|member| member.role),
-            config,
-            hand_id: instance.hand,
-            version: instance.version,
-            number: instance.number,
-            activated_at: Moment(instance.activated_at),
-            updated_at: Moment(instance.updated_at),
-        }
+    } {
+        pub(crate) instance_id: Uuid = id.0,
+        pub(crate) hand_id: Box<str> = instance.hand,
+        /// Version of the hand that was activated.
+        pub(crate) version: Box<str> = instance.version,
+        /// Number of the instance among those of the hand, from 1.
+        pub(crate) number: u32 = instance.number,
+        /// `running`, `paused` or `error`.
+        pub(crate) status: &'static str = status,
+        /// Why it does not do its work; null otherwise.
+        pub(crate) error: Option<String> = error,
+        /// The coordinator.
+        pub(crate) agent_id: Option<Uuid> = coordinator.as_ref().map(|member| member.agent.0),
+        /// Agents by role.
+        pub(crate) agent_ids: BTreeMap<Box<str>, Uuid> = instance.members.iter().map(|member| (member.role.clone(), member.agent.0)).collect(),
+        /// Name of the coordinator.
+        pub(crate) agent_name: Option<Box<str>> = coordinator.as_ref().map(|member| member.name.clone()),
+        pub(crate) coordinator_role: Option<Box<str>> = coordinator.map(|member| member.role),
+        /// Values of settings that were chosen; secrets as `***`.
+        pub(crate) config: BTreeMap<String, String> = config,
+        pub(crate) activated_at: Moment = Moment(instance.activated_at),
+        pub(crate) updated_at: Moment = Moment(instance.updated_at),
     }
 }
 

@@ -11,8 +11,7 @@ use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::agent::{AgentFilter, FindSharedAgent, GetAgent, ListAgents};
 use agentsvc_systems::hook::{SendHookCall, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
-use agentsvc_systems::kernel::record::hex;
-use sha2::{Digest, Sha256};
+use agentsvc_systems::kernel::record::{self, hex};
 
 use super::error_codes::{HOOK_AGENT_UNNAMED, HOOK_RECIPIENT_DENIED};
 use super::host::HookHost;
@@ -40,16 +39,7 @@ pub(crate) struct Incoming {
 
 /// The digest of a call.
 pub(crate) fn digest(parts: &[&[u8]]) -> String {
-    hex(&digest_of(parts))
-}
-
-fn digest_of(parts: &[&[u8]]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update((part.len() as u64).to_be_bytes());
-        digest.update(part);
-    }
-    digest.finalize().into()
+    hex(&record::digest(parts))
 }
 
 /// The text of a field, neither empty nor longer than `most` bytes.
@@ -150,7 +140,7 @@ async fn agent(call: &Call, named: Option<&str>) -> Result<AgentId, Error> {
 
 /// The session that hooks of an agent talk in. What callers write does not come into the user's conversation.
 fn session_of(agent: AgentId) -> SessionId {
-    let digest = digest_of(&[b"hook session", agent.to_string().as_bytes()]);
+    let digest = record::digest([&b"hook session"[..], agent.to_string().as_bytes()]);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
     SessionId(Slot::beside(agent.to_uuid(), bytes))

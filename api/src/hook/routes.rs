@@ -54,20 +54,17 @@ pub(crate) const ROUTES: &[Route] =
     &[wake_at("/api/hooks/wake"), agent_at("/api/hooks/agent"), wake_at("/hooks/wake"), agent_at("/hooks/agent")];
 
 /// A wake.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
 struct WakeBody {
     /// What the agent is told: at most 4096 bytes, no control characters but line breaks.
-    #[serde(default)]
     text: Option<String>,
     /// `now` (default) starts a turn; `next_heartbeat` waits until a schedule wakes the agent, at most an hour, and is then told
     /// together with all that waits.
-    #[serde(default)]
     mode: Option<String>,
     /// Name or id of the agent. Default: the only agent.
-    #[serde(default)]
     agent: Option<String>,
     /// The same as `agent`.
-    #[serde(default)]
     agent_id: Option<String>,
 }
 
@@ -80,31 +77,24 @@ struct Woken {
 }
 
 /// A message from outside.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
 struct HookBody {
     /// At most 16384 bytes.
-    #[serde(default)]
     message: Option<String>,
     /// Name or id of the agent. Default: the only agent.
-    #[serde(default)]
     agent: Option<String>,
     /// The same as `agent`.
-    #[serde(default)]
     agent_id: Option<String>,
     /// Send the response to `channel`, too.
-    #[serde(default)]
     deliver: Option<bool>,
     /// Name of a channel.
-    #[serde(default)]
     channel: Option<String>,
     /// Conversation or person in the channel: one in `[channels] allow_send_to`. Default: the channel's usual one.
-    #[serde(default)]
     recipient: Option<String>,
     /// Model that answers instead of the agent's own: an id, `<provider>/<id>` or an alias.
-    #[serde(default)]
     model: Option<String>,
     /// Seconds that the agent can take, 10 to 600. Default: 120.
-    #[serde(default)]
     timeout_secs: Option<u32>,
 }
 

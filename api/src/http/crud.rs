@@ -39,6 +39,29 @@ pub(crate) trait Listed: Shown<View: View<Filter: Clone>> {
     fn filter(call: &Call) -> Result<<Self::View as View>::Filter, Error>;
 }
 
+/// Makes a shape [`Shown`]: what the world shows and what the reference calls one; and where clients list them, [`Listed`]: the
+/// key of the items of a list, and which of them it shows.
+macro_rules! shown {
+    ($shape:ident: $view:ty, $noun:literal $(; $plural:literal, |$call:pat_param| $filter:expr)?) => {
+        impl $crate::http::crud::Shown for $shape {
+            type View = $view;
+            const NOUN: &'static str = $noun;
+        }
+
+        $(impl $crate::http::crud::Listed for $shape {
+            const PLURAL: &'static str = $plural;
+
+            fn filter(
+                $call: &$crate::http::call::Call,
+            ) -> Result<<$view as agentsvc_systems::kernel::entities::View>::Filter, $crate::http::error::Error> {
+                $filter
+            }
+        })?
+    };
+}
+
+pub(crate) use shown;
+
 /// The shape of a list.
 pub(crate) struct ListOf<S>(PhantomData<S>);
 

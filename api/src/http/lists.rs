@@ -6,6 +6,7 @@ use std::str::FromStr;
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
 use agentsvc_systems::Command;
 use agentsvc_systems::kernel::page::Page;
+use agentsvc_systems::kernel::record::{hex, unhex};
 use hyper::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 
@@ -202,7 +203,7 @@ pub(crate) struct TextCursor(pub(crate) Box<str>);
 
 impl std::fmt::Display for TextCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(self.0.as_bytes()))
     }
 }
 
@@ -210,15 +211,7 @@ impl std::str::FromStr for TextCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or(());
-        if !text.len().is_multiple_of(2) {
-            return Err(());
-        }
-        let bytes: Vec<u8> = text
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| Ok(digit(pair[0])? * 16 + digit(pair[1])?))
-            .collect::<Result<_, ()>>()?;
+        let bytes = unhex(text.as_bytes()).ok_or(())?;
         String::from_utf8(bytes).map(|key| Self(key.into())).map_err(drop)
     }
 }

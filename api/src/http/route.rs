@@ -19,24 +19,22 @@ pub type Run = fn(Call) -> BoxFuture<'static, Result<Response, Error>>;
 /// Gives the JSON Schema of a type.
 pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// The methods that routes answer to. `HEAD` is answered through `GET`, `OPTIONS` by the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Reads.
-    Get,
-    /// Creates or acts.
-    Post,
-    /// Replaces.
-    Put,
-    /// Changes parts.
-    Patch,
-    /// Removes.
-    Delete,
+agentsvc_components::enum_words! {
+    /// The methods that routes answer to. `HEAD` is answered through `GET`, `OPTIONS` by the table.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Verb [ALL, as_str] {
+        /// Reads.
+        Get = "GET",
+        /// Creates or acts.
+        Post = "POST",
+        /// Replaces.
+        Put = "PUT",
+        /// Changes parts.
+        Patch = "PATCH",
+        /// Removes.
+        Delete = "DELETE",
+    }
 }
-
-agentsvc_components::enum_words! { pub Verb [ALL, as_str] {
-    Get = "GET", Post = "POST", Put = "PUT", Patch = "PATCH", Delete = "DELETE",
-} }
 
 impl Verb {
     /// The verb that answers a request's method; `None` for methods no route takes.

@@ -16,45 +16,26 @@ const NAME_HEADER: &str = "mcp-name";
 /// Names the version in the `_meta` of a request.
 const META_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// A version of the protocol that is spoken, from the oldest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
-    /// The first one.
-    V2024_11_05,
-    /// Brings this transport. Also that of requests without a header.
-    V2025_03_26,
-    /// Takes no batches any more.
-    V2025_06_18,
-    /// The last one with `initialize`.
-    V2025_11_25,
-    /// Without sessions: each request says its version, and `server/discover` is in the place of `initialize`.
-    V2026_07_28,
+agentsvc_components::enum_words! {
+    /// A version of the protocol that is spoken, from the oldest.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Version [ALL, as_str, parse] {
+        /// The first one.
+        V2024_11_05 = "2024-11-05",
+        /// Brings this transport. Also that of requests without a header.
+        V2025_03_26 = "2025-03-26",
+        /// Takes no batches any more.
+        V2025_06_18 = "2025-06-18",
+        /// The last one with `initialize`.
+        V2025_11_25 = "2025-11-25",
+        /// Without sessions: each request says its version, and `server/discover` is in the place of `initialize`.
+        V2026_07_28 = "2026-07-28",
+    }
 }
 
 impl Version {
-    const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-
     /// The newest one that `initialize` can agree on.
     pub const INITIALIZED: Self = Self::V2025_11_25;
-
-    /// Its spelling.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
-    }
-
-    /// The version of this spelling.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.as_str() == text)
-    }
 
     /// All spellings, from the oldest.
     pub(crate) fn supported() -> Vec<&'static str> {

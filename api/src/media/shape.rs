@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
+use crate::http::crud::shown;
 use crate::http::error::Error;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
@@ -309,28 +308,19 @@ shape! {
     }
 }
 
-impl Shown for MediaTaskItem {
-    type View = MediaTaskView;
-    const NOUN: &'static str = "the media task";
-}
-
-impl Listed for MediaTaskItem {
-    const PLURAL: &'static str = "tasks";
-
-    fn filter(call: &Call) -> Result<MediaFilter, Error> {
-        let TasksQuery { kind, status, agent_id, order, .. } = call.query()?;
-        let newest = |order: &str| ["oldest", "newest"].contains(&order).then_some(order == "newest");
-        Ok(MediaFilter {
-            owner: call.principal.limited_to(),
-            agent: agent_id.map(AgentId),
-            kind: word("kind", kind.as_deref(), MediaKind::parse, &MediaKind::ALL.map(MediaKind::as_str).join(", "))?,
-            state: word(
-                "status",
-                status.as_deref(),
-                MediaState::parse,
-                &MediaState::ALL.map(MediaState::as_str).join(", "),
-            )?,
-            newest_first: word("order", order.as_deref(), newest, "oldest or newest")?.unwrap_or_default(),
-        })
-    }
-}
+shown! { MediaTaskItem: MediaTaskView, "the media task"; "tasks", |call| {
+    let TasksQuery { kind, status, agent_id, order, .. } = call.query()?;
+    let newest = |order: &str| ["oldest", "newest"].contains(&order).then_some(order == "newest");
+    Ok(MediaFilter {
+        owner: call.principal.limited_to(),
+        agent: agent_id.map(AgentId),
+        kind: word("kind", kind.as_deref(), MediaKind::parse, &MediaKind::ALL.map(MediaKind::as_str).join(", "))?,
+        state: word(
+            "status",
+            status.as_deref(),
+            MediaState::parse,
+            &MediaState::ALL.map(MediaState::as_str).join(", "),
+        )?,
+        newest_first: word("order", order.as_deref(), newest, "oldest or newest")?.unwrap_or_default(),
+    })
+} }

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::routes::pairing;
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
-use crate::http::error::Error;
+use crate::http::crud::shown;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::people::shape::{RoleWord, ScopeWord};
@@ -114,15 +112,4 @@ shape! {
     }
 }
 
-impl Shown for DeviceItem {
-    type View = DeviceView;
-    const NOUN: &'static str = "the device";
-}
-
-impl Listed for DeviceItem {
-    const PLURAL: &'static str = "devices";
-
-    fn filter(call: &Call) -> Result<(), Error> {
-        pairing(call).map(drop)
-    }
-}
+shown!(DeviceItem: DeviceView, "the device"; "devices", |call| pairing(call).map(drop));

@@ -8,6 +8,7 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::KeyId;
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_systems::kernel::command::Command;
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::people::{ConfiguredUser, KeyGrant, ListGrants, NoteKeyUse, SetConfiguredUsers};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -77,7 +78,7 @@ async fn carried_out<C: Command>(api: Arc<Api>, bridge: Bridge, command: C) -> R
 pub(crate) fn make(call: &Call, prefix: &str) -> Result<(String, [u8; 32]), Error> {
     let random = call.api.service::<dyn KeyMaker>()?.random();
     let random = random.map_err(|_| Error::internal("the system has no randomness for a key"))?;
-    let key = random.iter().fold(String::from(prefix), |key, byte| format!("{key}{byte:02x}"));
+    let key = format!("{prefix}{}", hex(&random));
     let hash = Sha256::digest(key.as_bytes()).into();
     Ok((key, hash))
 }

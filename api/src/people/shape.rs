@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::scope::{Role, Scope};
 use agentsvc_systems::people::{KeyView, UserFields, UserView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
-use crate::http::error::Error;
+use crate::http::crud::shown;
 use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 
@@ -65,18 +62,7 @@ shape! {
     }
 }
 
-impl Shown for KeyItem {
-    type View = KeyView;
-    const NOUN: &'static str = "the key";
-}
-
-impl Listed for KeyItem {
-    const PLURAL: &'static str = "keys";
-
-    fn filter(_: &Call) -> Result<Option<UserId>, Error> {
-        Ok(None)
-    }
-}
+shown!(KeyItem: KeyView, "the key"; "keys", |_| Ok(None));
 
 /// A new key.
 #[derive(Serialize, JsonSchema)]
@@ -125,18 +111,7 @@ shape! {
     }
 }
 
-impl Shown for UserItem {
-    type View = UserView;
-    const NOUN: &'static str = "the user";
-}
-
-impl Listed for UserItem {
-    const PLURAL: &'static str = "users";
-
-    fn filter(_: &Call) -> Result<(), Error> {
-        Ok(())
-    }
-}
+shown!(UserItem: UserView, "the user"; "users", |_| Ok(()));
 
 /// Fields of a user. Omitted fields have their defaults when the user is added, and stay unchanged when the user is updated.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -13,25 +13,16 @@ use crate::proactive_memory::settings::ProactiveMemory;
 use crate::proactive_memory::similar::{Words, similarity};
 use crate::proactive_memory::store::EntryRow;
 
-/// What became of a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// It is a new entry.
-    Added,
-    /// It took the place of what an entry said.
-    Updated,
-    /// An entry says so already.
-    Noop,
-}
-
-impl Action {
-    /// The word of the JSON form.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Updated => "updated",
-            Self::Noop => "noop",
-        }
+agentsvc_components::enum_words! {
+    /// What became of a fact.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Action [as_str] {
+        /// It is a new entry.
+        Added = "added",
+        /// It took the place of what an entry said.
+        Updated = "updated",
+        /// An entry says so already.
+        Noop = "noop",
     }
 }
 

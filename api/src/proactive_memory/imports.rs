@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::{AgentId, Refusal, Timestamp};
+use agentsvc_systems::kernel::record::digest;
 use agentsvc_systems::proactive_memory::limits::{ENTRY_IMPORTS_ENDED_MAX, ENTRY_IMPORTS_MAX, ENTRY_VERSIONS_MAX};
 use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryUse};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::http::error::{ContentError, Error};
@@ -45,13 +45,8 @@ impl NewEntry {
 
 /// The id that the parts make.
 fn made(parts: &[&[u8]]) -> MemoryEntryId {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash.finalize()[..16]);
+    bytes.copy_from_slice(&digest(parts)[..16]);
     MemoryEntryId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
 }
 

@@ -23,23 +23,14 @@ pub struct SearchScope {
     pub turn: Option<RecallScope>,
 }
 
-/// How entries were ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchMode {
-    /// By the words of the query (BM25).
-    Lexical,
-    /// By words and by the similarity of vectors, joined by reciprocal rank.
-    Hybrid,
-}
-
-impl SearchMode {
-    /// The word of the JSON form.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lexical => "lexical",
-            Self::Hybrid => "hybrid",
-        }
+agentsvc_components::enum_words! {
+    /// How entries were ranked.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SearchMode [as_str] {
+        /// By the words of the query (BM25).
+        Lexical = "lexical",
+        /// By words and by the similarity of vectors, joined by reciprocal rank.
+        Hybrid = "hybrid",
     }
 }
 

@@ -1,11 +1,10 @@
 //! The bodies of prompt versions and experiments.
 
-use std::fmt::Write;
-
 use agentsvc_components::prompt::{
     Feedback, PromptExperimentId, PromptVariant, PromptVariantId, PromptVersionId, SuccessCriteria,
 };
 use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::prompt::{
     CompletePromptExperiment, CreatePromptExperiment, GivePromptFeedback, NewVariant, PromptExperimentView,
     PromptImpressionView, PromptVersionView, SavePromptVersion,
@@ -14,8 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
+use crate::http::crud::shown;
 use crate::http::error::Error;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
@@ -30,7 +28,7 @@ shape! {
         /// Number of the version, counted for each agent from 1.
         version: u32 = version.version,
         /// SHA-256 of the system prompt.
-        content_hash: String = hex(version.content_hash),
+        content_hash: String = hex(&version.content_hash),
         system_prompt: Box<str> = version.system_prompt,
         /// Tools that it was written for; a note for people.
         tools: Vec<Box<str>> = version.tools,
@@ -46,26 +44,7 @@ shape! {
     }
 }
 
-fn hex(bytes: [u8; 32]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-impl Shown for PromptVersionItem {
-    type View = PromptVersionView;
-    const NOUN: &'static str = "the version";
-}
-
-impl Listed for PromptVersionItem {
-    const PLURAL: &'static str = "versions";
-
-    fn filter(call: &Call) -> Result<AgentId, Error> {
-        call.id("agent_id")
-    }
-}
+shown!(PromptVersionItem: PromptVersionView, "the version"; "versions", |call| call.id("agent_id"));
 
 /// A version to save.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -204,18 +183,7 @@ shape! {
     }
 }
 
-impl Shown for PromptExperimentItem {
-    type View = PromptExperimentView;
-    const NOUN: &'static str = "the experiment";
-}
-
-impl Listed for PromptExperimentItem {
-    const PLURAL: &'static str = "experiments";
-
-    fn filter(call: &Call) -> Result<AgentId, Error> {
-        call.id("agent_id")
-    }
-}
+shown!(PromptExperimentItem: PromptExperimentView, "the experiment"; "experiments", |call| call.id("agent_id"));
 
 /// A prompt to compare.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -6,20 +6,18 @@ use agentsvc_components::manifest::Manifest;
 
 use crate::http::api::Api;
 
-/// Whether a provider can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyStatus {
-    /// It wants no key.
-    NotNeeded,
-    /// Its key is there.
-    Set,
-    /// Its key is missing.
-    Missing,
+agentsvc_components::enum_words! {
+    /// Whether a provider can be asked.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum KeyStatus [as_str] {
+        /// It wants no key.
+        NotNeeded = "no key required",
+        /// Its key is there.
+        Set = "key set",
+        /// Its key is missing.
+        Missing = "key not set",
+    }
 }
-
-agentsvc_components::enum_words! { pub KeyStatus [as_str] {
-    NotNeeded = "no key required", Set = "key set", Missing = "key not set",
-} }
 
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq)]

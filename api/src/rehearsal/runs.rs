@@ -43,17 +43,17 @@ pub enum PlanEnd {
     At(Timestamp),
 }
 
-/// Who answers for the models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Model {
-    /// A fixed script.
-    #[default]
-    Builtin,
-    /// What the agents' turns were like so far.
-    Recorded,
+agentsvc_components::enum_words! {
+    /// Who answers for the models.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Model [as_str] {
+        /// A fixed script.
+        #[default]
+        Builtin = "builtin",
+        /// What the agents' turns were like so far.
+        Recorded = "recorded",
+    }
 }
-
-agentsvc_components::enum_words! { pub Model [as_str] { Builtin = "builtin", Recorded = "recorded" } }
 
 /// An event to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,20 +40,18 @@ const HEADERS: [(&str, &str); 4] = [
 /// What anyone may know of the daemon's health (spec 2, GET /api/health).
 const PUBLIC_HEALTH: [&str; 5] = ["status", "read_only", "uptime_seconds", "panic_count", "restart_count"];
 
-/// Is a system in force?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// It is, in this build and configuration.
-    Active,
-    /// It is in this build, but off, or this machine lacks what it needs.
-    Inactive,
-    /// It is not in this build.
-    NotAvailable,
+agentsvc_components::enum_words! {
+    /// Is a system in force?
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Status [as_str] {
+        /// It is, in this build and configuration.
+        Active = "active",
+        /// It is in this build, but off, or this machine lacks what it needs.
+        Inactive = "inactive",
+        /// It is not in this build.
+        NotAvailable = "not_available",
+    }
 }
-
-agentsvc_components::enum_words! { pub Status [as_str] {
-    Active = "active", Inactive = "inactive", NotAvailable = "not_available",
-} }
 
 /// One system.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,12 @@
 //! The bodies of sign-in.
 
-use agentsvc_components::kernel::id::UserId;
 use agentsvc_systems::sign_in::{SignInView, SignedIn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::provider::Provider;
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
-use crate::http::error::Error;
+use crate::http::crud::shown;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::people::shape::RoleWord;
@@ -177,15 +174,4 @@ shape! {
     }
 }
 
-impl Shown for SignInItem {
-    type View = SignInView;
-    const NOUN: &'static str = "the session";
-}
-
-impl Listed for SignInItem {
-    const PLURAL: &'static str = "sessions";
-
-    fn filter(call: &Call) -> Result<Option<UserId>, Error> {
-        Ok(call.principal.limited_to())
-    }
-}
+shown!(SignInItem: SignInView, "the session"; "sessions", |call| Ok(call.principal.limited_to()));

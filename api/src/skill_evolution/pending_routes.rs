@@ -13,11 +13,12 @@ use uuid::Uuid;
 
 use super::audit_kinds::{SKILL_CHANGE_APPROVED, SKILL_CHANGE_REJECTED};
 use super::evolution::{Candidate, SkillEvolution};
-use super::routes::{BLOCKED, CONFLICT, COST, ChangedShape, FULL, TOO_LARGE, blocking};
+use super::routes::{BLOCKED, CONFLICT, COST, ChangedShape, FULL, TOO_LARGE};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::skill_source::routes::blocking;
 
 /// What a list costs: it reads a file for each row.
 const LIST_COST: u32 = 5;

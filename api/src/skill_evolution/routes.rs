@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::audit_kinds::SKILL_CHANGED;
 use super::change::{Action, Change};
 use super::evolution::{Changed, SkillEvolution};
-use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::files::FilesError;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::skill_source::sources::SourceError;
+use crate::skill_source::routes::blocking;
 
 /// What a change costs the client's rate budget: it scans and writes up to 4 MiB.
 pub(super) const COST: u32 = 20;
@@ -251,14 +249,4 @@ async fn make(call: &Call, change: Change) -> Result<Response, Error> {
     let verb = change.verb();
     let changed = blocking(move || evolution.apply(&change, AUTHOR)).await?;
     reply::ok(&ChangedShape::of(verb, changed))
-}
-
-/// Does what waits for the disk on a thread that may.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
-) -> Result<T, SourceError> {
-    spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a change of a skill was interrupted");
-        Err(SourceError::Files(FilesError::Failed))
-    })
 }

@@ -245,7 +245,8 @@ pub(super) fn page_of(page: Option<usize>) -> Result<usize, Error> {
     Ok(page)
 }
 
-async fn blocking<T: Send + 'static>(
+/// Does what waits for the disk on a thread that may.
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
     spawn_blocking(work).await.unwrap_or_else(|error| {

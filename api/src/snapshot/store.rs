@@ -54,21 +54,19 @@ pub enum Reason {
     Auto,
 }
 
-/// Operation that the daemon creates a snapshot before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Before {
-    /// A restore.
-    Restore,
-    /// A migration.
-    Migration,
-    /// Deletion of many agents.
-    Deletion,
+agentsvc_components::enum_words! {
+    /// Operation that the daemon creates a snapshot before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Before [as_str] {
+        /// A restore.
+        Restore = "restore",
+        /// A migration.
+        Migration = "migration",
+        /// Deletion of many agents.
+        Deletion = "deletion",
+    }
 }
-
-agentsvc_components::enum_words! { pub Before [as_str] {
-    Restore = "restore", Migration = "migration", Deletion = "deletion",
-} }
 
 /// Contents of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

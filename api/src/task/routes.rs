@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::http::call::Call;
-use crate::http::crud::{self, Shown};
+use crate::http::crud::{self, shown};
 use crate::http::error::Error;
 use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
@@ -164,10 +164,7 @@ async fn post(call: Call) -> Result<Response, Error> {
     reply::created(&TaskItem::from(call.ask(command).await?))
 }
 
-impl Shown for TaskItem {
-    type View = TaskView;
-    const NOUN: &'static str = "the task";
-}
+shown!(TaskItem: TaskView, "the task");
 
 /// The task was deleted.
 #[derive(Serialize, JsonSchema)]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::agent::NamedAgent;
+use agentsvc_systems::kernel::record::{hex, unhex};
 use agentsvc_systems::manifest::{self, Flat};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,7 +86,7 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char(if self.is_agent { 'a' } else { 't' })?;
-        self.name.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(self.name.as_bytes()))
     }
 }
 
@@ -99,11 +100,7 @@ impl FromStr for Place {
             "t" => false,
             _ => return Err(()),
         };
-        if digits.len() % 2 != 0 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(());
-        }
-        let pairs = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
-        let bytes = pairs.collect::<Result<Vec<u8>, _>>().map_err(|_| ())?;
+        let bytes = unhex(digits.as_bytes()).ok_or(())?;
         Ok(Self { name: String::from_utf8(bytes).map_err(|_| ())?, is_agent })
     }
 }

@@ -9,12 +9,11 @@
 use std::io::Write;
 use std::sync::{LazyLock, OnceLock};
 
-use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::record::{digest, hex};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use include_dir::{Dir, include_dir};
-use sha2::{Digest, Sha256};
 
 #[cfg(test)]
 mod tests;
@@ -99,12 +98,7 @@ pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
 
 /// The first 16 hex digits of the SHA-256 of `parts`, each with its length.
 fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex(&hash.finalize()[..8])
+    hex(&digest(parts)[..8])
 }
 
 /// The folder `api/ui`. `build.rs` asks for another build when a file is added to it or removed.

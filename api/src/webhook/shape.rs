@@ -1,13 +1,13 @@
 //! The bodies of webhooks.
 
-use agentsvc_components::webhook::{DeliveryTry, Mount, Webhook, WebhookId};
+use agentsvc_components::webhook::{DeliveryTry, Mount, Webhook};
 use agentsvc_systems::webhook::{DeliveryView, WebhookFields, WebhookView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
+use crate::http::crud::{Listed, Shown, shown};
 use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::shape::shape;
@@ -123,18 +123,7 @@ shape! {
     }
 }
 
-impl Shown for DeliveryItem {
-    type View = DeliveryView;
-    const NOUN: &'static str = "the delivery";
-}
-
-impl Listed for DeliveryItem {
-    const PLURAL: &'static str = "deliveries";
-
-    fn filter(call: &Call) -> Result<WebhookId, Error> {
-        call.id("id")
-    }
-}
+shown!(DeliveryItem: DeliveryView, "the delivery"; "deliveries", |call| call.id("id"));
 
 /// Fields of a webhook. Omitted fields have their defaults when it is created, and stay unchanged when it is updated.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -6,6 +6,7 @@ use std::time::Instant;
 use agentsvc_components::channel::message::{ChatEvent, Sender};
 use agentsvc_components::widget::WebMessageId;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::widget::limits::{VISITOR_TEXT_CHARS_MAX, WEB_MESSAGE_NAME_BYTES_MAX};
 use agentsvc_systems::widget::{ListWebMessages, PostWebMessage, WebPost};
 use hyper::StatusCode;
@@ -93,11 +94,8 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 async fn script(call: Call) -> Result<Response, Error> {
-    static TAG: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
-        let hash = Sha256::digest(SCRIPT);
-        let hex: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        HeaderValue::try_from(format!("\"{hex}\"")).ok()
-    });
+    static TAG: LazyLock<Option<HeaderValue>> =
+        LazyLock::new(|| HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(SCRIPT)[..8]))).ok());
     let is_known = TAG.is_some() && call.headers().get(IF_NONE_MATCH) == TAG.as_ref();
     let mut response = reply::bytes(StatusCode::OK, JAVASCRIPT, SCRIPT);
     if is_known {

@@ -5,55 +5,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::service::Site;
+use crate::http::shape::shape;
 
-/// A site.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct SiteItem {
-    /// Name of the site, and of its channel.
-    name: String,
-    /// Public token for `data-token` of the script.
-    token: String,
-    /// Name of the agent that answers.
-    agent: String,
-    /// Origins of the pages that may use the chat.
-    allowed_origins: Vec<String>,
-    /// Heading of the chat.
-    title: String,
-    /// Text before the first message.
-    greeting: String,
-    /// Colour as `#rrggbb`; empty for the default.
-    colour: String,
-    /// `auto`, `light` or `dark`.
-    theme: String,
-    /// `right` or `left`.
-    position: String,
-    /// Messages per minute of one visitor.
-    rate_limit_per_visitor: u32,
-    /// Messages per minute of one address.
-    rate_limit_per_address: u32,
-    /// Messages per minute of all visitors.
-    rate_limit_per_minute: u32,
-    /// Pages that may have the chat open at once.
-    max_streams: usize,
-}
-
-impl From<&Site> for SiteItem {
-    fn from(site: &Site) -> Self {
-        Self {
-            name: site.name.to_string(),
-            token: site.token.to_string(),
-            agent: site.agent.to_string(),
-            allowed_origins: site.allowed_origins.iter().map(ToString::to_string).collect(),
-            title: site.title.to_string(),
-            greeting: site.greeting.to_string(),
-            colour: site.colour.to_string(),
-            theme: site.theme.to_string(),
-            position: site.position.to_string(),
-            rate_limit_per_visitor: site.per_visitor,
-            rate_limit_per_address: site.per_address,
-            rate_limit_per_minute: site.per_minute,
-            max_streams: site.streams_max,
-        }
+shape! {
+    /// A site.
+    pub(crate) struct SiteItem from site: &Site {
+        /// Name of the site, and of its channel.
+        name: String = site.name.to_string(),
+        /// Public token for `data-token` of the script.
+        token: String = site.token.to_string(),
+        /// Name of the agent that answers.
+        agent: String = site.agent.to_string(),
+        /// Origins of the pages that may use the chat.
+        allowed_origins: Vec<String> = site.allowed_origins.iter().map(ToString::to_string).collect(),
+        /// Heading of the chat.
+        title: String = site.title.to_string(),
+        /// Text before the first message.
+        greeting: String = site.greeting.to_string(),
+        /// Colour as `#rrggbb`; empty for the default.
+        colour: String = site.colour.to_string(),
+        /// `auto`, `light` or `dark`.
+        theme: String = site.theme.to_string(),
+        /// `right` or `left`.
+        position: String = site.position.to_string(),
+        /// Messages per minute of one visitor.
+        rate_limit_per_visitor: u32 = site.per_visitor,
+        /// Messages per minute of one address.
+        rate_limit_per_address: u32 = site.per_address,
+        /// Messages per minute of all visitors.
+        rate_limit_per_minute: u32 = site.per_minute,
+        /// Pages that may have the chat open at once.
+        max_streams: usize = site.streams_max,
     }
 }
 
@@ -70,30 +52,19 @@ pub(crate) struct SiteList {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct SessionBody {}
 
-/// What a page needs to show the chat.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct LookItem {
-    /// Heading of the chat.
-    title: String,
-    /// Text before the first message; empty for none.
-    greeting: String,
-    /// Colour as `#rrggbb`; empty for the default.
-    colour: String,
-    /// `auto`, `light` or `dark`.
-    theme: String,
-    /// `right` or `left`.
-    position: String,
-}
-
-impl From<&Site> for LookItem {
-    fn from(site: &Site) -> Self {
-        Self {
-            title: site.title.to_string(),
-            greeting: site.greeting.to_string(),
-            colour: site.colour.to_string(),
-            theme: site.theme.to_string(),
-            position: site.position.to_string(),
-        }
+shape! {
+    /// What a page needs to show the chat.
+    pub(crate) struct LookItem from site: &Site {
+        /// Heading of the chat.
+        title: String = site.title.to_string(),
+        /// Text before the first message; empty for none.
+        greeting: String = site.greeting.to_string(),
+        /// Colour as `#rrggbb`; empty for the default.
+        colour: String = site.colour.to_string(),
+        /// `auto`, `light` or `dark`.
+        theme: String = site.theme.to_string(),
+        /// `right` or `left`.
+        position: String = site.position.to_string(),
     }
 }
 

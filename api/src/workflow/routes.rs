@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
-use crate::http::crud::{self, Shown};
+use crate::http::crud::{self, shown};
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
@@ -238,10 +238,7 @@ shape! {
     }
 }
 
-impl Shown for Definition {
-    type View = WorkflowView;
-    const NOUN: &'static str = "the definition";
-}
+shown!(Definition: WorkflowView, "the definition");
 
 /// Fields to change; omitted fields are unchanged. `steps` replaces all steps.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
 use crate::kernel::money::Micros;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -121,10 +121,7 @@ impl PushTarget {
     }
 }
 
-impl StoredComponent for A2aTask {
-    const KEY: u8 = b'A';
-    type Id = A2aTaskId;
-}
+stored!(A2aTask: b'A', A2aTaskId);
 
 /// Does this name an address, and not a client that showed a key?
 #[must_use]
@@ -163,7 +160,4 @@ pub struct A2aDay {
     pub known: BTreeMap<Box<str>, Micros>,
 }
 
-impl StoredComponent for A2aDay {
-    const KEY: u8 = b'D';
-    type Id = A2aDayId;
-}
+stored!(A2aDay: b'D', A2aDayId);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -18,22 +18,22 @@ uuid_id! {
     A2aSentId
 }
 
-/// How an external agent reads requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum A2aDialect {
-    /// JSON-RPC of version 1.0: `SendMessage`.
-    V1,
-    /// JSON-RPC of versions 0.2 and 0.3: `message/send`.
-    #[default]
-    V0,
-    /// JSON-RPC of older versions: `tasks/send`, with a task id of the client.
-    Tasks,
-    /// Plain JSON at `/tasks/send` below the URL of the card.
-    Rest,
+enum_words! {
+    /// How an external agent reads requests.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum A2aDialect [as_str] {
+        /// JSON-RPC of version 1.0: `SendMessage`.
+        V1 = "1.0",
+        /// JSON-RPC of versions 0.2 and 0.3: `message/send`.
+        #[default]
+        V0 = "0.3",
+        /// JSON-RPC of older versions: `tasks/send`, with a task id of the client.
+        Tasks = "0.1",
+        /// Plain JSON at `/tasks/send` below the URL of the card.
+        Rest = "rest",
+    }
 }
-
-enum_words! { pub A2aDialect [as_str] { V1 = "1.0", V0 = "0.3", Tasks = "0.1", Rest = "rest" } }
 
 /// Something that an external agent says it can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,10 +121,7 @@ pub struct A2aAgent {
     pub changed_at: Option<Timestamp>,
 }
 
-impl StoredComponent for A2aAgent {
-    const KEY: u8 = b'X';
-    type Id = A2aAgentId;
-}
+stored!(A2aAgent: b'X', A2aAgentId);
 
 impl A2aAgent {
     /// Bytes of its texts.
@@ -135,35 +132,32 @@ impl A2aAgent {
     }
 }
 
-/// Where a sent task is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum A2aSentState {
-    /// It waits to be sent, or for the first answer.
-    #[default]
-    Submitted,
-    /// The external agent works on it.
-    Working,
-    /// The external agent asks for more.
-    InputRequired,
-    /// The external agent asks for a sign-in.
-    AuthRequired,
-    /// The external agent answered.
-    Completed,
-    /// It failed, or was never sent.
-    Failed,
-    /// The external agent does not take it.
-    Rejected,
-    /// It was cancelled.
-    Cancelled,
-    /// It may have been received, and its end is not known.
-    Unknown,
+enum_words! {
+    /// Where a sent task is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum A2aSentState [as_str] {
+        /// It waits to be sent, or for the first answer.
+        #[default]
+        Submitted = "submitted",
+        /// The external agent works on it.
+        Working = "working",
+        /// The external agent asks for more.
+        InputRequired = "input-required",
+        /// The external agent asks for a sign-in.
+        AuthRequired = "auth-required",
+        /// The external agent answered.
+        Completed = "completed",
+        /// It failed, or was never sent.
+        Failed = "failed",
+        /// The external agent does not take it.
+        Rejected = "rejected",
+        /// It was cancelled.
+        Cancelled = "cancelled",
+        /// It may have been received, and its end is not known.
+        Unknown = "unknown",
+    }
 }
-
-enum_words! { pub A2aSentState [as_str] {
-    Submitted = "submitted", Working = "working", InputRequired = "input-required", AuthRequired = "auth-required",
-    Completed = "completed", Failed = "failed", Rejected = "rejected", Cancelled = "cancelled", Unknown = "unknown",
-} }
 
 impl A2aSentState {
     /// Is it still to end?
@@ -223,10 +217,7 @@ pub struct A2aSent {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for A2aSent {
-    const KEY: u8 = b'Y';
-    type Id = A2aSentId;
-}
+stored!(A2aSent: b'Y', A2aSentId);
 
 impl A2aSent {
     /// Bytes of its texts.

@@ -16,23 +16,21 @@ use crate::manifest::SharedManifest;
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "agent", uses: &["manifest"] };
 
-/// Where an agent is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum AgentState {
-    /// Accepts messages.
-    #[default]
-    Running,
-    /// Refuses messages with 409 until started again.
-    Stopped,
-    /// Failed and needs attention.
-    Crashed,
-    /// Gone; only events and audit still speak of it.
-    Terminated,
+enum_words! {
+    /// Where an agent is in its life.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum AgentState [as_str] {
+        /// Accepts messages.
+        #[default]
+        Running = "Running",
+        /// Refuses messages with 409 until started again.
+        Stopped = "Stopped",
+        /// Failed and needs attention.
+        Crashed = "Crashed",
+        /// Gone; only events and audit still speak of it.
+        Terminated = "Terminated",
+    }
 }
-
-enum_words! { pub AgentState [as_str] {
-    Running = "Running", Stopped = "Stopped", Crashed = "Crashed", Terminated = "Terminated",
-} }
 
 /// Whether an agent follows changes of the daemon (spec 1, States and transitions, Agent mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -8,30 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, ApprovalId, TurnId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "approval", uses: &[] };
 
-/// Where an approval is. Every state but the first is an end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalState {
-    /// Nobody has decided yet.
-    #[default]
-    Pending,
-    /// A person said yes.
-    Approved,
-    /// A person said no.
-    Rejected,
-    /// Its deadline passed, or what asked for it is gone: the same as no.
-    Expired,
+enum_words! {
+    /// Where an approval is. Every state but the first is an end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ApprovalState [as_str] {
+        /// Nobody has decided yet.
+        #[default]
+        Pending = "pending",
+        /// A person said yes.
+        Approved = "approved",
+        /// A person said no.
+        Rejected = "rejected",
+        /// Its deadline passed, or what asked for it is gone: the same as no.
+        Expired = "expired",
+    }
 }
-
-enum_words! { pub ApprovalState [as_str] {
-    Pending = "pending", Approved = "approved", Rejected = "rejected", Expired = "expired",
-} }
 
 /// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,10 +97,7 @@ pub struct Approval {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Approval {
-    const KEY: u8 = b'i';
-    type Id = ApprovalId;
-}
+stored!(Approval: b'i', ApprovalId);
 
 impl Approval {
     /// Bytes of its texts.

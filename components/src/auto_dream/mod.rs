@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 use crate::proactive_memory::MemoryEntryId;
 
 /// What this domain is.
@@ -137,40 +138,23 @@ pub struct DreamEnd {
     pub text: Box<str>,
 }
 
-/// How a run can end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DreamOutcome {
-    /// The memory is consolidated.
-    Completed,
-    /// It failed, or reached one of its limits.
-    Failed,
-    /// It was stopped.
-    Aborted,
-    /// It took too long.
-    TimedOut,
-}
-
-impl DreamOutcome {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Aborted, Self::TimedOut];
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Aborted => "aborted",
-            Self::TimedOut => "timed_out",
-        }
+enum_words! {
+    /// How a run can end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DreamOutcome [ALL, as_str] {
+        /// The memory is consolidated.
+        Completed = "completed",
+        /// It failed, or reached one of its limits.
+        Failed = "failed",
+        /// It was stopped.
+        Aborted = "aborted",
+        /// It took too long.
+        TimedOut = "timed_out",
     }
 }
 
-impl StoredComponent for Dream {
-    const KEY: u8 = b'Q';
-    type Id = DreamId;
-}
+stored!(Dream: b'Q', DreamId);
 
 impl Dream {
     /// Bytes of its texts.

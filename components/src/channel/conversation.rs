@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ConversationId;
 use crate::kernel::id::{AgentId, SessionId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// The session of a conversation with one agent. No other conversation has it.
@@ -109,10 +109,7 @@ pub struct Conversation {
     pub last_message_id: Option<Box<str>>,
 }
 
-impl StoredComponent for Conversation {
-    const KEY: u8 = b'J';
-    type Id = ConversationId;
-}
+stored!(Conversation: b'J', ConversationId);
 
 impl Conversation {
     /// Bytes of its texts.

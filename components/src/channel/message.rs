@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChatMessageId, ConversationId};
 use crate::kernel::id::{AgentId, SessionId, TurnId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::InjectionFound;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Block;
@@ -195,10 +195,7 @@ pub struct ChatMessage {
     pub state: ChatMessageState,
 }
 
-impl StoredComponent for ChatMessage {
-    const KEY: u8 = b'N';
-    type Id = ChatMessageId;
-}
+stored!(ChatMessage: b'N', ChatMessageId);
 
 impl ChatMessage {
     /// Bytes of its texts.

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use super::PairingId;
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 
 /// How far a pairing is.
@@ -40,10 +40,7 @@ pub struct Pairing {
     pub state: PairingState,
 }
 
-impl StoredComponent for Pairing {
-    const KEY: u8 = b'L';
-    type Id = PairingId;
-}
+stored!(Pairing: b'L', PairingId);
 
 impl Pairing {
     /// Bytes of its texts.

@@ -4,28 +4,36 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use super::ChannelId;
-use crate::kernel::record::{StoredComponent, is_default};
-use crate::kernel::words::enum_words;
+use crate::kernel::record::{is_default, stored};
+use crate::kernel::words::{Word, Words, enum_words};
 use crate::manifest::channel::ChannelOverrides;
 
-/// What a user of the configuration may do in chats; a later one may all that those before it may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatRole {
-    /// Reads: starts no turn.
-    #[default]
-    Viewer,
-    /// Chats, and gives commands of a chat.
-    User,
-    /// Decides approvals, and gives commands that change what belongs to others.
-    Admin,
-    /// The same.
-    Owner,
+enum_words! {
+    /// What a user of the configuration may do in chats; a later one may all that those before it may.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ChatRole [ALL, as_str, parse] {
+        /// Reads: starts no turn.
+        #[default]
+        Viewer = "viewer",
+        /// Chats, and gives commands of a chat.
+        User = "user",
+        /// Decides approvals, and gives commands that change what belongs to others.
+        Admin = "admin",
+        /// The same.
+        Owner = "owner",
+    }
 }
 
-enum_words! { pub ChatRole [ALL, as_str, parse] {
-    Viewer = "viewer", User = "user", Admin = "admin", Owner = "owner",
-} }
+impl Word for ChatRole {
+    const WORDS: Words<Self> = &[
+        ("owner", Self::Owner),
+        ("admin", Self::Admin),
+        ("user", Self::User),
+        ("viewer", Self::Viewer),
+        ("guest", Self::Viewer),
+    ];
+}
 
 /// One of `[[users]]`, as far as chats know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,10 +196,7 @@ pub struct ChannelInstance {
     pub minute: (i64, u32),
 }
 
-impl StoredComponent for ChannelInstance {
-    const KEY: u8 = b'K';
-    type Id = ChannelId;
-}
+stored!(ChannelInstance: b'K', ChannelId);
 
 impl ChannelInstance {
     /// Bytes of its texts.

@@ -6,58 +6,53 @@ use uuid::Uuid;
 
 use super::{ConversationId, SendId};
 use crate::kernel::id::{AgentId, SessionId, TurnId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
-/// What is known of an outgoing message. None of it says that a person has read it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SendState {
-    /// It waits, or is being sent.
-    #[default]
-    Queued,
-    /// The adapter handled it and reported no failure.
-    Sent,
-    /// The adapter says that the platform took it.
-    Acknowledged,
-    /// The adapter reported a failure, or it was never sent.
-    Refused,
-    /// It may have been sent. It is not sent again by itself.
-    Unknown,
+enum_words! {
+    /// What is known of an outgoing message. None of it says that a person has read it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SendState [ALL, as_str, parse] {
+        /// It waits, or is being sent.
+        #[default]
+        Queued = "queued",
+        /// The adapter handled it and reported no failure.
+        Sent = "sent",
+        /// The adapter says that the platform took it.
+        Acknowledged = "acknowledged",
+        /// The adapter reported a failure, or it was never sent.
+        Refused = "refused",
+        /// It may have been sent. It is not sent again by itself.
+        Unknown = "unknown",
+    }
 }
 
-enum_words! { pub SendState [ALL, as_str, parse] {
-    Queued = "queued", Sent = "sent", Acknowledged = "acknowledged", Refused = "refused", Unknown = "unknown",
-} }
-
-/// Why something is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SendCause {
-    /// The answer of a turn.
-    #[default]
-    Answer,
-    /// The answer to a command.
-    Command,
-    /// The daemon has something to say, such as that there were too many messages.
-    Notice,
-    /// A tool of an agent asked for it.
-    Tool,
-    /// A client of the API asked for it.
-    Operator,
-    /// A schedule, trigger or workflow has the chat as its target.
-    Target,
-    /// A decision is asked for.
-    Approval,
-    /// The adapter asked for it: a message that needs no answer.
-    Relay,
+enum_words! {
+    /// Why something is sent.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SendCause [ALL, as_str, parse] {
+        /// The answer of a turn.
+        #[default]
+        Answer = "answer",
+        /// The answer to a command.
+        Command = "command",
+        /// The daemon has something to say, such as that there were too many messages.
+        Notice = "notice",
+        /// A tool of an agent asked for it.
+        Tool = "tool",
+        /// A client of the API asked for it.
+        Operator = "operator",
+        /// A schedule, trigger or workflow has the chat as its target.
+        Target = "target",
+        /// A decision is asked for.
+        Approval = "approval",
+        /// The adapter asked for it: a message that needs no answer.
+        Relay = "relay",
+    }
 }
-
-enum_words! { pub SendCause [ALL, as_str, parse] {
-    Answer = "answer", Command = "command", Notice = "notice", Tool = "tool", Operator = "operator", Target = "target",
-    Approval = "approval", Relay = "relay",
-} }
 
 /// The state of one outgoing message.
 #[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,10 +92,7 @@ pub struct Send {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Send {
-    const KEY: u8 = b'O';
-    type Id = SendId;
-}
+stored!(Send: b'O', SendId);
 
 impl Send {
     /// Bytes of its texts.

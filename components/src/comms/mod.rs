@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -17,29 +17,26 @@ uuid_id! {
     CommsEventId
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CommsKind {
-    /// An agent, or a client in its name, sent a message to another agent.
-    #[default]
-    AgentMessage,
-    /// An agent was created.
-    AgentSpawned,
-    /// An agent was deleted.
-    AgentTerminated,
-    /// A task was put in the queue.
-    TaskPosted,
-    /// An agent claimed a task.
-    TaskClaimed,
-    /// A task is done.
-    TaskCompleted,
+enum_words! {
+    /// What happened.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CommsKind [as_str] {
+        /// An agent, or a client in its name, sent a message to another agent.
+        #[default]
+        AgentMessage = "agent_message",
+        /// An agent was created.
+        AgentSpawned = "agent_spawned",
+        /// An agent was deleted.
+        AgentTerminated = "agent_terminated",
+        /// A task was put in the queue.
+        TaskPosted = "task_posted",
+        /// An agent claimed a task.
+        TaskClaimed = "task_claimed",
+        /// A task is done.
+        TaskCompleted = "task_completed",
+    }
 }
-
-enum_words! { pub CommsKind [as_str] {
-    AgentMessage = "agent_message", AgentSpawned = "agent_spawned", AgentTerminated = "agent_terminated",
-    TaskPosted = "task_posted", TaskClaimed = "task_claimed", TaskCompleted = "task_completed",
-} }
 
 /// One event.
 #[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +62,7 @@ pub struct CommsEvent {
     pub detail: Box<str>,
 }
 
-impl StoredComponent for CommsEvent {
-    const KEY: u8 = b'C';
-    type Id = CommsEventId;
-}
+stored!(CommsEvent: b'C', CommsEventId);
 
 impl CommsEvent {
     /// Bytes of its texts.

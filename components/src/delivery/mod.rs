@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::channel::send::SendState;
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -24,23 +24,21 @@ uuid_id! {
     ReceiptId
 }
 
-/// What has targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    /// A schedule.
-    Schedule,
-    /// A cron job.
-    Cron,
-    /// A trigger.
-    Trigger,
-    /// A workflow; what its runs give is delivered.
-    Workflow,
+enum_words! {
+    /// What has targets.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SourceKind [as_str] {
+        /// A schedule.
+        Schedule = "schedule",
+        /// A cron job.
+        Cron = "cron",
+        /// A trigger.
+        Trigger = "trigger",
+        /// A workflow; what its runs give is delivered.
+        Workflow = "workflow",
+    }
 }
-
-enum_words! { pub SourceKind [as_str] {
-    Schedule = "schedule", Cron = "cron", Trigger = "trigger", Workflow = "workflow",
-} }
 
 impl SourceKind {
     /// What a refusal calls one.
@@ -55,25 +53,23 @@ impl SourceKind {
     }
 }
 
-/// What kind of place a target is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetKind {
-    /// A chat of a channel.
-    Channel,
-    /// The chat in which the agent was active last.
-    LastChannel,
-    /// An address that is posted to.
-    Webhook,
-    /// A file of the agent's workspace.
-    LocalFile,
-    /// A person, by a channel for mail.
-    Email,
+enum_words! {
+    /// What kind of place a target is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TargetKind [ALL, as_str, parse] {
+        /// A chat of a channel.
+        Channel = "channel",
+        /// The chat in which the agent was active last.
+        LastChannel = "last_channel",
+        /// An address that is posted to.
+        Webhook = "webhook",
+        /// A file of the agent's workspace.
+        LocalFile = "local_file",
+        /// A person, by a channel for mail.
+        Email = "email",
+    }
 }
-
-enum_words! { pub TargetKind [ALL, as_str, parse] {
-    Channel = "channel", LastChannel = "last_channel", Webhook = "webhook", LocalFile = "local_file", Email = "email",
-} }
 
 /// One place where answers go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,10 +156,7 @@ pub struct Targets {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for Targets {
-    const KEY: u8 = b'T';
-    type Id = TargetsId;
-}
+stored!(Targets: b'T', TargetsId);
 
 impl Targets {
     /// Bytes of its texts.
@@ -208,10 +201,7 @@ pub struct Receipt {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Receipt {
-    const KEY: u8 = b'R';
-    type Id = ReceiptId;
-}
+stored!(Receipt: b'R', ReceiptId);
 
 impl Receipt {
     /// Bytes of its texts.

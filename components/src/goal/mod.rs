@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -19,24 +19,22 @@ uuid_id! {
     GoalId
 }
 
-/// How far a goal is (decisions, Automation).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GoalStatus {
-    /// Nobody works on it yet.
-    #[default]
-    Pending,
-    /// Someone works on it.
-    InProgress,
-    /// Reached.
-    Completed,
-    /// Given up.
-    Cancelled,
+enum_words! {
+    /// How far a goal is (decisions, Automation).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum GoalStatus [ALL, as_str, parse] {
+        /// Nobody works on it yet.
+        #[default]
+        Pending = "pending",
+        /// Someone works on it.
+        InProgress = "in_progress",
+        /// Reached.
+        Completed = "completed",
+        /// Given up.
+        Cancelled = "cancelled",
+    }
 }
-
-enum_words! { pub GoalStatus [ALL, as_str, parse] {
-    Pending = "pending", InProgress = "in_progress", Completed = "completed", Cancelled = "cancelled",
-} }
 
 impl GoalStatus {
     /// Is there still something to do? Open goals stand in their agent's prompt.
@@ -77,10 +75,7 @@ pub struct Goal {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Goal {
-    const KEY: u8 = b'o';
-    type Id = GoalId;
-}
+stored!(Goal: b'o', GoalId);
 
 impl Goal {
     /// Bytes of its texts.

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "hand", uses: &[] };
@@ -18,25 +19,16 @@ uuid_id! {
     HandInstanceId
 }
 
-/// Does an instance act by itself?
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandState {
-    /// Its agents act at their times and at events.
-    #[default]
-    Running,
-    /// Its agents answer messages only.
-    Paused,
-}
-
-impl HandState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Paused => "paused",
-        }
+enum_words! {
+    /// Does an instance act by itself?
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum HandState [as_str] {
+        /// Its agents act at their times and at events.
+        #[default]
+        Running = "running",
+        /// Its agents answer messages only.
+        Paused = "paused",
     }
 }
 
@@ -110,10 +102,7 @@ pub struct HandInstance {
     pub failed: u64,
 }
 
-impl StoredComponent for HandInstance {
-    const KEY: u8 = b'H';
-    type Id = HandInstanceId;
-}
+stored!(HandInstance: b'H', HandInstanceId);
 
 impl HandInstance {
     /// The agent that the user talks with.

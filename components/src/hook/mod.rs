@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -19,44 +19,41 @@ uuid_id! {
     HookCallId
 }
 
-/// What was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookKind {
-    /// `/api/hooks/agent`: the caller waits for the answer.
-    #[default]
-    Agent,
-    /// `/api/hooks/wake`
-    Wake,
-    /// A file of the inbox.
-    Inbox,
+enum_words! {
+    /// What was called.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum HookKind [as_str] {
+        /// `/api/hooks/agent`: the caller waits for the answer.
+        #[default]
+        Agent = "agent",
+        /// `/api/hooks/wake`
+        Wake = "wake",
+        /// A file of the inbox.
+        Inbox = "inbox",
+    }
 }
 
-enum_words! { pub HookKind [as_str] { Agent = "agent", Wake = "wake", Inbox = "inbox" } }
-
-/// How far a call is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookState {
-    /// It waits for the next time that its agent is woken.
-    Waiting,
-    /// Its turn waits or runs.
-    #[default]
-    Running,
-    /// The agent answered.
-    Completed,
-    /// The turn ended without an answer.
-    Failed,
-    /// The turn was stopped.
-    Stopped,
-    /// The turn took too long, and was stopped.
-    TimedOut,
+enum_words! {
+    /// How far a call is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum HookState [as_str] {
+        /// It waits for the next time that its agent is woken.
+        Waiting = "waiting",
+        /// Its turn waits or runs.
+        #[default]
+        Running = "running",
+        /// The agent answered.
+        Completed = "completed",
+        /// The turn ended without an answer.
+        Failed = "failed",
+        /// The turn was stopped.
+        Stopped = "stopped",
+        /// The turn took too long, and was stopped.
+        TimedOut = "timed_out",
+    }
 }
-
-enum_words! { pub HookState [as_str] {
-    Waiting = "waiting", Running = "running", Completed = "completed", Failed = "failed", Stopped = "stopped",
-    TimedOut = "timed_out",
-} }
 
 impl HookState {
     /// Is it still to end?
@@ -130,10 +127,7 @@ pub struct HookCall {
     pub held: bool,
 }
 
-impl StoredComponent for HookCall {
-    const KEY: u8 = b'^';
-    type Id = HookCallId;
-}
+stored!(HookCall: b'^', HookCallId);
 
 impl HookCall {
     /// Bytes of its texts.

@@ -11,7 +11,7 @@ use super::effect::Effect;
 use super::holder::Holder;
 use super::id::{AgentId, JobId};
 use super::outcome::Outcome;
-use super::record::StoredComponent;
+use super::record::stored;
 use super::time::Timestamp;
 
 /// Where a job is. It ends, and its entity with it, when it is done or has failed.
@@ -52,10 +52,7 @@ pub struct Job {
     pub input: Arc<str>,
 }
 
-impl StoredComponent for Job {
-    const KEY: u8 = b'q';
-    type Id = JobId;
-}
+stored!(Job: b'q', JobId);
 
 impl Job {
     /// Its newest try.

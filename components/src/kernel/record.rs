@@ -83,6 +83,16 @@ pub trait StoredComponent: Component + Serialize + DeserializeOwned + Debug {
     type Id: DurableId;
 }
 
+/// Makes a component a [`StoredComponent`]: its key and the id that its entities have.
+macro_rules! stored {
+    ($component:ident: $key:literal, $id:ty) => {
+        impl $crate::kernel::record::StoredComponent for $component {
+            const KEY: u8 = $key;
+            type Id = $id;
+        }
+    };
+}
+
 /// A stored form of its own, under the key [`KEY`](Self::KEY) and its id.
 pub trait Record: Serialize + DeserializeOwned + Debug + Send + Sync + 'static {
     /// The byte that its keys begin with.
@@ -107,7 +117,7 @@ macro_rules! record {
     };
 }
 
-pub(crate) use record;
+pub(crate) use {record, stored};
 
 /// Which keyspace a record lives in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,45 +2,51 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::words::enum_words;
+use crate::kernel::words::{Word, Words, enum_words};
 
-/// What a person, or a key, may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Reads what is their own and what is shared.
-    #[default]
-    Viewer,
-    /// Has agents of their own and works with them.
-    User,
-    /// Everything, except what concerns owners.
-    Admin,
-    /// Everything.
-    Owner,
+enum_words! {
+    /// What a person, or a key, may do.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Role [ALL, as_str, parse] {
+        /// Reads what is their own and what is shared.
+        #[default]
+        Viewer = "viewer",
+        /// Has agents of their own and works with them.
+        User = "user",
+        /// Everything, except what concerns owners.
+        Admin = "admin",
+        /// Everything.
+        Owner = "owner",
+    }
 }
 
-enum_words! { pub Role [ALL, as_str, parse] {
-    Viewer = "viewer", User = "user", Admin = "admin", Owner = "owner",
-} }
-
-/// A kind of action. Each route needs one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Looks.
-    #[default]
-    Read,
-    /// Talks to agents.
-    Chat,
-    /// Makes, changes and removes agents and what belongs to them.
-    Write,
-    /// Changes the installation: its configuration, its programs, its keys and its users.
-    Admin,
+enum_words! {
+    /// A kind of action. Each route needs one.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Scope [ALL, as_str, parse] {
+        /// Looks.
+        #[default]
+        Read = "read",
+        /// Talks to agents.
+        Chat = "chat",
+        /// Makes, changes and removes agents and what belongs to them.
+        Write = "write",
+        /// Changes the installation: its configuration, its programs, its keys and its users.
+        Admin = "admin",
+    }
 }
 
-enum_words! { pub Scope [ALL, as_str, parse] {
-    Read = "read", Chat = "chat", Write = "write", Admin = "admin",
-} }
+impl Word for Role {
+    const WORDS: Words<Self> = &[
+        ("owner", Self::Owner),
+        ("admin", Self::Admin),
+        ("user", Self::User),
+        ("viewer", Self::Viewer),
+        ("guest", Self::Viewer),
+    ];
+}
 
 impl Role {
     /// May this role act in this scope at all?

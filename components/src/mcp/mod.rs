@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "mcp", uses: &[] };
@@ -50,10 +51,7 @@ pub struct McpPin {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for McpPin {
-    const KEY: u8 = b'P';
-    type Id = McpPinId;
-}
+stored!(McpPin: b'P', McpPinId);
 
 impl McpPin {
     /// Bytes of its texts.
@@ -73,17 +71,19 @@ pub struct SealedValue {
     pub value: Box<str>,
 }
 
-/// Whether a server may ask the model of the agent that calls it (sampling).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SamplingRule {
-    /// No.
-    #[default]
-    Off,
-    /// When a person agrees to the request.
-    Approve,
-    /// Yes.
-    On,
+enum_words! {
+    /// Whether a server may ask the model of the agent that calls it (sampling).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SamplingRule [as_str, Word] {
+        /// No.
+        #[default]
+        Off = "off",
+        /// When a person agrees to the request.
+        Approve = "approve",
+        /// Yes.
+        On = "on",
+    }
 }
 
 /// What a stored server may ask of models.
@@ -131,10 +131,7 @@ pub struct McpServer {
     pub updated_at: Timestamp,
 }
 
-impl StoredComponent for McpServer {
-    const KEY: u8 = b'M';
-    type Id = McpServerId;
-}
+stored!(McpServer: b'M', McpServerId);
 
 impl McpServer {
     /// Bytes of its texts.

@@ -9,7 +9,7 @@ use crate::kernel::effect::Effect;
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, FileId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
@@ -22,26 +22,24 @@ uuid_id! {
     MediaTaskId
 }
 
-/// What a provider is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaKind {
-    /// Images of a prompt.
-    #[default]
-    Image,
-    /// A text that is read aloud.
-    Speech,
-    /// A video of a prompt.
-    Video,
-    /// A piece of music of a prompt or lyrics.
-    Music,
-    /// The text of a recording.
-    Transcription,
+enum_words! {
+    /// What a provider is asked for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MediaKind [ALL, as_str, parse] {
+        /// Images of a prompt.
+        #[default]
+        Image = "image",
+        /// A text that is read aloud.
+        Speech = "speech",
+        /// A video of a prompt.
+        Video = "video",
+        /// A piece of music of a prompt or lyrics.
+        Music = "music",
+        /// The text of a recording.
+        Transcription = "transcription",
+    }
 }
-
-enum_words! { pub MediaKind [ALL, as_str, parse] {
-    Image = "image", Speech = "speech", Video = "video", Music = "music", Transcription = "transcription",
-} }
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,26 +125,24 @@ pub struct DropUpload(pub FileId);
 
 impl Effect for DropUpload {}
 
-/// Where a task is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaState {
-    /// The provider has not taken it.
-    #[default]
-    Pending,
-    /// The provider has taken it, and has not begun.
-    Queued,
-    /// The provider works on it, or the result is on its way here.
-    Processing,
-    /// The result is here.
-    Completed,
-    /// There is no result.
-    Failed,
+enum_words! {
+    /// Where a task is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MediaState [ALL, as_str, parse] {
+        /// The provider has not taken it.
+        #[default]
+        Pending = "pending",
+        /// The provider has taken it, and has not begun.
+        Queued = "queued",
+        /// The provider works on it, or the result is on its way here.
+        Processing = "processing",
+        /// The result is here.
+        Completed = "completed",
+        /// There is no result.
+        Failed = "failed",
+    }
 }
-
-enum_words! { pub MediaState [ALL, as_str, parse] {
-    Pending = "pending", Queued = "queued", Processing = "processing", Completed = "completed", Failed = "failed",
-} }
 
 impl MediaState {
     /// Is it still to end?
@@ -156,40 +152,36 @@ impl MediaState {
     }
 }
 
-/// Why there is no result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaFault {
-    /// The provider has no key, or refused it.
-    Auth,
-    /// The provider refused the request.
-    Refused,
-    /// A content filter of the provider stopped it.
-    Filtered,
-    /// The provider is asked too often, or its credit is used up.
-    RateLimited,
-    /// The provider cannot be reached.
-    Unreachable,
-    /// The provider did not answer or end in time.
-    Timeout,
-    /// The provider failed, or broke off.
-    #[default]
-    Provider,
-    /// The provider's answer cannot be read, or is not what was asked for.
-    Protocol,
-    /// A budget has no room, or the price is not known.
-    Budget,
-    /// The uploads have no room for the result, or the recording is gone.
-    Storage,
-    /// The daemon ended while the provider was asked; it is not asked again.
-    Unknown,
+enum_words! {
+    /// Why there is no result.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MediaFault [ALL, as_str] {
+        /// The provider has no key, or refused it.
+        Auth = "auth",
+        /// The provider refused the request.
+        Refused = "refused",
+        /// A content filter of the provider stopped it.
+        Filtered = "filtered",
+        /// The provider is asked too often, or its credit is used up.
+        RateLimited = "rate_limited",
+        /// The provider cannot be reached.
+        Unreachable = "unreachable",
+        /// The provider did not answer or end in time.
+        Timeout = "timeout",
+        /// The provider failed, or broke off.
+        #[default]
+        Provider = "provider",
+        /// The provider's answer cannot be read, or is not what was asked for.
+        Protocol = "protocol",
+        /// A budget has no room, or the price is not known.
+        Budget = "budget",
+        /// The uploads have no room for the result, or the recording is gone.
+        Storage = "storage",
+        /// The daemon ended while the provider was asked; it is not asked again.
+        Unknown = "unknown",
+    }
 }
-
-enum_words! { pub MediaFault [ALL, as_str] {
-    Auth = "auth", Refused = "refused", Filtered = "filtered", RateLimited = "rate_limited",
-    Unreachable = "unreachable", Timeout = "timeout", Provider = "provider", Protocol = "protocol",
-    Budget = "budget", Storage = "storage", Unknown = "unknown",
-} }
 
 /// One file of a result. All but its id is read from the file itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -284,10 +276,7 @@ pub struct MediaTask {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for MediaTask {
-    const KEY: u8 = b'3';
-    type Id = MediaTaskId;
-}
+stored!(MediaTask: b'3', MediaTaskId);
 
 impl MediaTask {
     /// Bytes of its texts.

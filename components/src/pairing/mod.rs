@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{KeyId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -30,10 +30,7 @@ pub struct Device {
     pub paired_at: Timestamp,
 }
 
-impl StoredComponent for Device {
-    const KEY: u8 = b'5';
-    type Id = DeviceId;
-}
+stored!(Device: b'5', DeviceId);
 
 impl Device {
     /// Bytes of its texts.

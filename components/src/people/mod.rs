@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{KeyId, UserId};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::scope::{Role, Scope};
 use crate::kernel::time::Timestamp;
 
@@ -40,10 +40,7 @@ pub struct User {
     pub by_sign_in: bool,
 }
 
-impl StoredComponent for User {
-    const KEY: u8 = b'1';
-    type Id = UserId;
-}
+stored!(User: b'1', UserId);
 
 impl User {
     /// Bytes of the texts.
@@ -83,10 +80,7 @@ pub struct ApiKey {
     pub used_at: Option<Timestamp>,
 }
 
-impl StoredComponent for ApiKey {
-    const KEY: u8 = b'2';
-    type Id = KeyId;
-}
+stored!(ApiKey: b'2', KeyId);
 
 impl ApiKey {
     /// Bytes of its texts.

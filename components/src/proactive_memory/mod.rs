@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "proactive_memory", uses: &[] };
@@ -17,33 +18,22 @@ uuid_id! {
     MemoryEntryId
 }
 
-/// What an entry belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// The user: preferences and facts that hold in every session.
-    #[default]
-    User,
-    /// A session: it expires.
-    Session,
-    /// The agent: what it learned about its own work.
-    Agent,
+enum_words! {
+    /// What an entry belongs to.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Level [ALL, as_str] {
+        /// The user: preferences and facts that hold in every session.
+        #[default]
+        User = "user",
+        /// A session: it expires.
+        Session = "session",
+        /// The agent: what it learned about its own work.
+        Agent = "agent",
+    }
 }
 
 impl Level {
-    /// All levels.
-    pub const ALL: [Self; 3] = [Self::User, Self::Session, Self::Agent];
-
-    /// The word of the JSON form.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Session => "session",
-            Self::Agent => "agent",
-        }
-    }
-
     /// The level of this word, or of the word with `_memory` behind it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {

@@ -10,6 +10,7 @@ use crate::kernel::id::SessionId;
 use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
+use crate::kernel::words::enum_words;
 
 /// Where a model call has the memory entries from that stand in its prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,28 +59,18 @@ impl Recalled {
     }
 }
 
-/// How the search for a turn ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecallStatus {
-    /// It was complete; it may have found nothing.
-    #[default]
-    Done,
-    /// It took too long, and the turn went on without.
-    Late,
-    /// The entries or their index could not be read, and the turn went on without.
-    Failed,
-}
-
-impl RecallStatus {
-    /// The word of the JSON form.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Late => "late",
-            Self::Failed => "failed",
-        }
+enum_words! {
+    /// How the search for a turn ended.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RecallStatus [as_str] {
+        /// It was complete; it may have found nothing.
+        #[default]
+        Done = "done",
+        /// It took too long, and the turn went on without.
+        Late = "late",
+        /// The entries or their index could not be read, and the turn went on without.
+        Failed = "failed",
     }
 }
 

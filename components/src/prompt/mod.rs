@@ -7,7 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, SessionId, uuid_id};
 use crate::kernel::money::Micros;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -63,10 +63,7 @@ pub struct PromptVersion {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptVersion {
-    const KEY: u8 = b'V';
-    type Id = PromptVersionId;
-}
+stored!(PromptVersion: b'V', PromptVersionId);
 
 impl PromptVersion {
     /// Bytes of its texts.
@@ -77,24 +74,22 @@ impl PromptVersion {
     }
 }
 
-/// How far an experiment is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExperimentStatus {
-    /// It was not started yet.
-    #[default]
-    Draft,
-    /// Each session of the agent has one of its variants.
-    Running,
-    /// Sessions have the agent's own prompt; started again, each has the same variant as before.
-    Paused,
-    /// It is over.
-    Completed,
+enum_words! {
+    /// How far an experiment is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ExperimentStatus [ALL, as_str] {
+        /// It was not started yet.
+        #[default]
+        Draft = "draft",
+        /// Each session of the agent has one of its variants.
+        Running = "running",
+        /// Sessions have the agent's own prompt; started again, each has the same variant as before.
+        Paused = "paused",
+        /// It is over.
+        Completed = "completed",
+    }
 }
-
-enum_words! { pub ExperimentStatus [ALL, as_str] {
-    Draft = "draft", Running = "running", Paused = "paused", Completed = "completed",
-} }
 
 /// When a turn counts as a win.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,10 +212,7 @@ pub struct PromptExperiment {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptExperiment {
-    const KEY: u8 = b'Z';
-    type Id = PromptExperimentId;
-}
+stored!(PromptExperiment: b'Z', PromptExperimentId);
 
 impl PromptExperiment {
     /// Bytes of its texts.
@@ -260,10 +252,7 @@ pub struct PromptImpression {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for PromptImpression {
-    const KEY: u8 = b'I';
-    type Id = PromptImpressionId;
-}
+stored!(PromptImpression: b'I', PromptImpressionId);
 
 impl PromptImpression {
     /// It has no texts.

@@ -213,32 +213,29 @@ impl Tally {
     }
 }
 
-/// What came of a slot or a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    /// The turn gave an answer.
-    Completed,
-    /// The turn failed.
-    Failed,
-    /// The turn was stopped or interrupted.
-    Stopped,
-    /// Nothing began: the slot was missed.
-    Missed,
-    /// Nothing began: a turn was open.
-    Overlapped,
-    /// Nothing began: there was no room.
-    Refused,
-    /// Nothing began: the agent did not run.
-    AgentStopped,
-    /// The agent had no budget left: nothing began, or the turn ended for that.
-    OverBudget,
+enum_words! {
+    /// What came of a slot or a turn.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RunStatus [as_str] {
+        /// The turn gave an answer.
+        Completed = "completed",
+        /// The turn failed.
+        Failed = "failed",
+        /// The turn was stopped or interrupted.
+        Stopped = "stopped",
+        /// Nothing began: the slot was missed.
+        Missed = "missed",
+        /// Nothing began: a turn was open.
+        Overlapped = "overlapped",
+        /// Nothing began: there was no room.
+        Refused = "refused",
+        /// Nothing began: the agent did not run.
+        AgentStopped = "agent_stopped",
+        /// The agent had no budget left: nothing began, or the turn ended for that.
+        OverBudget = "over_budget",
+    }
 }
-
-enum_words! { pub RunStatus [as_str] {
-    Completed = "completed", Failed = "failed", Stopped = "stopped", Missed = "missed", Overlapped = "overlapped",
-    Refused = "refused", AgentStopped = "agent_stopped", OverBudget = "over_budget",
-} }
 
 /// What came of the last run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

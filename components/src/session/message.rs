@@ -6,18 +6,18 @@ use crate::kernel::id::FileId;
 use crate::kernel::money::Micros;
 use crate::kernel::words::enum_words;
 
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Role {
-    /// The person, trigger or agent that asks.
-    User,
-    /// The model.
-    Assistant,
-    /// The results of tool calls.
-    Tool,
+enum_words! {
+    /// Who speaks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum Role [as_str] {
+        /// The person, trigger or agent that asks.
+        User = "User",
+        /// The model.
+        Assistant = "Assistant",
+        /// The results of tool calls.
+        Tool = "Tool",
+    }
 }
-
-enum_words! { pub Role [as_str] { User = "User", Assistant = "Assistant", Tool = "Tool" } }
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{UserId, uuid_id};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -63,10 +63,7 @@ impl Profile {
     }
 }
 
-impl StoredComponent for SignInSession {
-    const KEY: u8 = b'4';
-    type Id = SignInId;
-}
+stored!(SignInSession: b'4', SignInId);
 
 impl SignInSession {
     /// Bytes of its texts.

@@ -8,33 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TaskId, UserId};
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "task", uses: &[] };
 
-/// Where a task is (decisions, Automation).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskState {
-    /// It waits to be claimed.
-    #[default]
-    Pending,
-    /// Someone claimed it.
-    Running,
-    /// Done.
-    Completed,
-    /// Tried and not done; it can be retried.
-    Failed,
-    /// Taken out of the queue before it was done. Such a task is removed at once; only the answer says so.
-    Cancelled,
+enum_words! {
+    /// Where a task is (decisions, Automation).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TaskState [ALL, as_str, parse] {
+        /// It waits to be claimed.
+        #[default]
+        Pending = "pending",
+        /// Someone claimed it.
+        Running = "running",
+        /// Done.
+        Completed = "completed",
+        /// Tried and not done; it can be retried.
+        Failed = "failed",
+        /// Taken out of the queue before it was done. Such a task is removed at once; only the answer says so.
+        Cancelled = "cancelled",
+    }
 }
-
-enum_words! { pub TaskState [ALL, as_str, parse] {
-    Pending = "pending", Running = "running", Completed = "completed", Failed = "failed", Cancelled = "cancelled",
-} }
 
 impl TaskState {
     /// Is it still to be done?
@@ -85,10 +83,7 @@ pub struct Task {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Task {
-    const KEY: u8 = b'j';
-    type Id = TaskId;
-}
+stored!(Task: b'j', TaskId);
 
 impl Task {
     /// Who is to do it; `None` when it is whoever comes first.

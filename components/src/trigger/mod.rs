@@ -194,35 +194,31 @@ pub struct Fire {
     pub end: Option<TurnEnd>,
 }
 
-/// How a match ends. Every match ends in exactly one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FireOutcome {
-    /// A turn was begun.
-    Fired,
-    /// The last fire was too short a time ago.
-    CoolingDown,
-    /// `max_fires` is reached.
-    Exhausted,
-    /// The trigger is switched off.
-    Disabled,
-    /// The agent that would get the message does not run.
-    AgentStopped,
-    /// The daemon is full, or the message too long.
-    Refused,
-    /// The event comes from a row of fired turns that is as long as `[triggers] max_depth` allows.
-    TooDeep,
-    /// The event comes from a fired turn, and the trigger fired `[triggers] cascade_per_minute` times for such.
-    RateLimited,
-    /// The agent has no budget left, or the turn that was begun ended for that.
-    OverBudget,
+enum_words! {
+    /// How a match ends. Every match ends in exactly one of these.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum FireOutcome [ALL, as_str] {
+        /// A turn was begun.
+        Fired = "fired",
+        /// The last fire was too short a time ago.
+        CoolingDown = "cooling_down",
+        /// `max_fires` is reached.
+        Exhausted = "exhausted",
+        /// The trigger is switched off.
+        Disabled = "disabled",
+        /// The agent that would get the message does not run.
+        AgentStopped = "agent_stopped",
+        /// The daemon is full, or the message too long.
+        Refused = "refused",
+        /// The event comes from a row of fired turns that is as long as `[triggers] max_depth` allows.
+        TooDeep = "too_deep",
+        /// The event comes from a fired turn, and the trigger fired `[triggers] cascade_per_minute` times for such.
+        RateLimited = "rate_limited",
+        /// The agent has no budget left, or the turn that was begun ended for that.
+        OverBudget = "over_budget",
+    }
 }
-
-enum_words! { pub FireOutcome [ALL, as_str] {
-    Fired = "fired", CoolingDown = "cooling_down", Exhausted = "exhausted", Disabled = "disabled",
-    AgentStopped = "agent_stopped", Refused = "refused", TooDeep = "too_deep", RateLimited = "rate_limited",
-    OverBudget = "over_budget",
-} }
 
 /// How many matches ended in which way. Stored by name, without the zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -194,19 +194,19 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The time that a limit is for; each begins anew in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Period {
-    /// A clock hour; bounds tokens.
-    Hourly,
-    /// A calendar day; bounds money.
-    Daily,
-    /// A calendar month; bounds money.
-    Monthly,
+enum_words! {
+    /// The time that a limit is for; each begins anew in UTC.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Period [as_str] {
+        /// A clock hour; bounds tokens.
+        Hourly = "hourly",
+        /// A calendar day; bounds money.
+        Daily = "daily",
+        /// A calendar month; bounds money.
+        Monthly = "monthly",
+    }
 }
-
-enum_words! { pub Period [as_str] { Hourly = "hourly", Daily = "daily", Monthly = "monthly" } }
 
 /// Limits of one scope. `None` says nothing; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

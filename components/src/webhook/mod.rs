@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -67,10 +67,7 @@ pub struct Webhook {
     pub dropped: u64,
 }
 
-impl StoredComponent for Webhook {
-    const KEY: u8 = b'u';
-    type Id = WebhookId;
-}
+stored!(Webhook: b'u', WebhookId);
 
 impl Webhook {
     /// Bytes of its texts.
@@ -81,24 +78,22 @@ impl Webhook {
     }
 }
 
-/// How far a delivery is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryState {
-    /// It waits for its first or another try, or is being tried.
-    #[default]
-    Pending,
-    /// The receiver took it.
-    Delivered,
-    /// It was given up.
-    Failed,
-    /// The webhook was switched off before it was delivered.
-    Cancelled,
+enum_words! {
+    /// How far a delivery is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DeliveryState [as_str] {
+        /// It waits for its first or another try, or is being tried.
+        #[default]
+        Pending = "pending",
+        /// The receiver took it.
+        Delivered = "delivered",
+        /// It was given up.
+        Failed = "failed",
+        /// The webhook was switched off before it was delivered.
+        Cancelled = "cancelled",
+    }
 }
-
-enum_words! { pub DeliveryState [as_str] {
-    Pending = "pending", Delivered = "delivered", Failed = "failed", Cancelled = "cancelled",
-} }
 
 /// How one try of a delivery ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,10 +132,7 @@ pub struct Delivery {
     pub ended_at: Option<Timestamp>,
 }
 
-impl StoredComponent for Delivery {
-    const KEY: u8 = b'r';
-    type Id = DeliveryId;
-}
+stored!(Delivery: b'r', DeliveryId);
 
 impl Delivery {
     /// Bytes of its texts.

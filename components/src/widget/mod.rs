@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
-use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::record::{is_default, stored};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -34,10 +34,7 @@ pub struct WebMessage {
     pub at: Timestamp,
 }
 
-impl StoredComponent for WebMessage {
-    const KEY: u8 = b'W';
-    type Id = WebMessageId;
-}
+stored!(WebMessage: b'W', WebMessageId);
 
 impl WebMessage {
     /// Bytes of its texts.

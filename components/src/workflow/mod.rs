@@ -12,48 +12,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::holder::Holder;
 use crate::kernel::id::{AgentId, TurnId, WorkflowId};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::stored;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "workflow", uses: &[] };
 
-/// Mode of a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepMode {
-    /// After the step before it.
-    #[default]
-    Sequential,
-    /// In parallel with adjacent steps of the same mode, on the same input.
-    FanOut,
-    /// Joins the outputs of the preceding fan_out steps, without an agent.
-    Collect,
-    /// Only if its condition is true.
-    Conditional,
-    /// Repeatedly on its own output, until its condition is true.
-    Loop,
+enum_words! {
+    /// Mode of a step.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepMode [ALL, as_str] {
+        /// After the step before it.
+        #[default]
+        Sequential = "sequential",
+        /// In parallel with adjacent steps of the same mode, on the same input.
+        FanOut = "fan_out",
+        /// Joins the outputs of the preceding fan_out steps, without an agent.
+        Collect = "collect",
+        /// Only if its condition is true.
+        Conditional = "conditional",
+        /// Repeatedly on its own output, until its condition is true.
+        Loop = "loop",
+    }
 }
 
-enum_words! { pub StepMode [ALL, as_str] {
-    Sequential = "sequential", FanOut = "fan_out", Collect = "collect", Conditional = "conditional", Loop = "loop",
-} }
-
-/// Error mode of a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorMode {
-    /// The run fails.
-    #[default]
-    Fail,
-    /// The run goes on as if the step were not there.
-    Skip,
-    /// The step is retried with backoff; then the run fails.
-    Retry,
+enum_words! {
+    /// Error mode of a step.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ErrorMode [ALL, as_str] {
+        /// The run fails.
+        #[default]
+        Fail = "fail",
+        /// The run goes on as if the step were not there.
+        Skip = "skip",
+        /// The step is retried with backoff; then the run fails.
+        Retry = "retry",
+    }
 }
-
-enum_words! { pub ErrorMode [ALL, as_str] { Fail = "fail", Skip = "skip", Retry = "retry" } }
 
 /// Who carries a step out; looked up when the step begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,10 +122,7 @@ pub struct Workflow {
     pub holder: Option<Holder>,
 }
 
-impl StoredComponent for Workflow {
-    const KEY: u8 = b'f';
-    type Id = WorkflowId;
-}
+stored!(Workflow: b'f', WorkflowId);
 
 impl Workflow {
     /// Bytes of its texts.
@@ -137,25 +132,23 @@ impl Workflow {
     }
 }
 
-/// Where a run is. The table of transitions stands at the head of `systems/src/workflow/machine.rs`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RunState {
-    /// Taken; its first step has not begun.
-    #[default]
-    Pending,
-    /// Under way.
-    Running,
-    /// At its end.
-    Completed,
-    /// Ended by a step that failed.
-    Failed,
-    /// Ended because someone wanted it so.
-    Cancelled,
+enum_words! {
+    /// Where a run is. The table of transitions stands at the head of `systems/src/workflow/machine.rs`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum RunState [as_str] {
+        /// Taken; its first step has not begun.
+        #[default]
+        Pending = "Pending",
+        /// Under way.
+        Running = "Running",
+        /// At its end.
+        Completed = "Completed",
+        /// Ended by a step that failed.
+        Failed = "Failed",
+        /// Ended because someone wanted it so.
+        Cancelled = "Cancelled",
+    }
 }
-
-enum_words! { pub RunState [as_str] {
-    Pending = "Pending", Running = "Running", Completed = "Completed", Failed = "Failed", Cancelled = "Cancelled",
-} }
 
 impl RunState {
     /// Is it still to go on?
@@ -165,30 +158,27 @@ impl RunState {
     }
 }
 
-/// Where one step of a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum StepState {
-    /// It has not begun, or its next iteration has not.
-    #[default]
-    Pending,
-    /// Its agent is asked.
-    Running,
-    /// It failed and waits to be tried again.
-    Retrying,
-    /// It gave its output.
-    Completed,
-    /// Its condition did not hold, or it failed and may be left out.
-    Skipped,
-    /// It failed.
-    Failed,
-    /// The run ended before it could.
-    Cancelled,
+enum_words! {
+    /// Where one step of a run is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum StepState [as_str] {
+        /// It has not begun, or its next iteration has not.
+        #[default]
+        Pending = "Pending",
+        /// Its agent is asked.
+        Running = "Running",
+        /// It failed and waits to be tried again.
+        Retrying = "Retrying",
+        /// It gave its output.
+        Completed = "Completed",
+        /// Its condition did not hold, or it failed and may be left out.
+        Skipped = "Skipped",
+        /// It failed.
+        Failed = "Failed",
+        /// The run ended before it could.
+        Cancelled = "Cancelled",
+    }
 }
-
-enum_words! { pub StepState [as_str] {
-    Pending = "Pending", Running = "Running", Retrying = "Retrying", Completed = "Completed", Skipped = "Skipped",
-    Failed = "Failed", Cancelled = "Cancelled",
-} }
 
 impl StepState {
     /// Is it past its end?

@@ -1,6 +1,5 @@
 //! `agent create`: an agent from an agent type, from a manifest file, from standard input, or from options.
 
-use std::io::Read;
 use std::path::Path;
 
 use clap::Args;
@@ -10,8 +9,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use crate::kernel::cli::Error;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
-use crate::kernel::cli::output::field;
+use crate::kernel::cli::output::{field, read_stdin};
 use crate::kernel::percent::encoded;
 
 /// Options of `agent create`.
@@ -49,10 +47,7 @@ impl Create {
         };
         let body = json!({ "manifest_toml": self.merged(text)? });
         let created = context.block_on(client.post("/api/agents", Some(&body)))?;
-        if context.json() {
-            return output::json(&created);
-        }
-        output::line(&format!("{}  {}", field(&created, "/agent_id"), output::clean(&field(&created, "/name"))))
+        context.print(&created, |agent| format!("{}  {}\n", field(agent, "/agent_id"), field(agent, "/name")))
     }
 
     /// The manifest with the options set in it. Untouched when there are none, so that the daemon sees, and
@@ -100,12 +95,6 @@ async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
         }
         Err(error) => Err(error),
     }
-}
-
-fn read_stdin() -> Result<String, Error> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Error::io("cannot read standard input"))?;
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::Table;
 
 /// Options of `agent list`.
@@ -23,7 +22,7 @@ impl List {
         let limit = self.limit.map(|limit| limit.to_string());
         let query: Vec<(&str, &str)> = limit.iter().map(|limit| ("limit", limit.as_str())).collect();
         let agents = context.block_on(client.get("/api/agents", &query))?;
-        if context.json() { output::json(&agents) } else { output::print(&render(&agents)) }
+        context.print(&agents, render)
     }
 }
 

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
 
 /// Options of `agent show`.
@@ -23,7 +22,7 @@ impl Show {
             let id = client.agent_id(&self.agent).await?;
             client.get(&format!("/api/agents/{id}"), &[]).await
         })?;
-        if context.json() { output::json(&agent) } else { output::print(&render(&agent)) }
+        context.print(&agent, render)
     }
 }
 

@@ -2,20 +2,19 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::agent::tools::list::told;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_find",
     "Finds agents by part of their name (case-insensitive), by tag, or both. A page can be empty and still have a \
      `next`; continue with `after`.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -32,14 +31,11 @@ struct Input {
     after: Option<Uuid>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { name, tag, after } = input(&text)?;
-        if name.is_none() && tag.is_none() {
-            return Err("Give a `name` or a `tag`; agent_list lists all agents.".to_owned());
-        }
-        let filter = AgentFilter { matching: name, tag: tag.map(Box::from), ..AgentFilter::default() };
-        let list = ListAgents { filter, after: after.map(AgentId), limit: 50 };
-        Ok(told(&context.ask(list).await?))
-    })
+async fn run(context: Context, Input { name, tag, after }: Input) -> Result<Ended, String> {
+    if name.is_none() && tag.is_none() {
+        return Err("Give a `name` or a `tag`; agent_list lists all agents.".to_owned());
+    }
+    let filter = AgentFilter { matching: name, tag: tag.map(Box::from), ..AgentFilter::default() };
+    let list = ListAgents { filter, after: after.map(AgentId), limit: 50 };
+    Ok(told(&context.ask(list).await?))
 }

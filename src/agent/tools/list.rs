@@ -4,13 +4,12 @@ use agentsvc_components::AgentId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::kernel::page::Page;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// Agents of one page at most.
 const PAGE_MAX: usize = 100;
@@ -19,7 +18,7 @@ const PAGE_MAX: usize = 100;
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_list",
     "Lists all agents, oldest first: id, name, state and model. Long lists are paged.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .anywhere()
@@ -34,13 +33,10 @@ struct Input {
     after: Option<Uuid>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { limit, after } = input(&text)?;
-        let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
-        let list = ListAgents { filter: AgentFilter::default(), after: after.map(AgentId), limit };
-        Ok(told(&context.ask(list).await?))
-    })
+async fn run(context: Context, Input { limit, after }: Input) -> Result<Ended, String> {
+    let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
+    let list = ListAgents { filter: AgentFilter::default(), after: after.map(AgentId), limit };
+    Ok(told(&context.ask(list).await?))
 }
 
 /// A page, for the model. Names carry the taint of those who gave them.

@@ -3,13 +3,12 @@
 use agentsvc_components::{RefusalKind, SessionId};
 use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::turn::SendToAgent;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::tool::remote::{Remote, RemoteEnd, RemoteMessage};
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, on_input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
 /// a result has sent nothing. Its time is bounded by the other agent's turn. A message to another node is not repeated.
@@ -17,7 +16,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_send",
     "Sends a message to another agent and returns its answer. With `async` true it does not wait and returns a task \
      id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .untimed()
@@ -38,33 +37,30 @@ struct Input {
     is_async: bool,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { agent, message, session_id, is_async } = input(&text)?;
-        let (from, index) = (context.run.attempt, context.run.index);
-        let session = session_id.map(SessionId);
-        // The other agent reads it as data when it looks like orders: this one may have been told to write it.
-        let policy = context.parts.injection;
-        let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
-        let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
-        let send = SendToAgent { from, index, to: agent.clone(), session, text: text.clone(), wait: !is_async, found };
-        match context.bridge().ask(send).await {
-            Ok(_) => Ok(Ended::Adopted),
-            // An agent of this node comes before those of others, also one with an `@` in its name.
-            Err(refusal) if refusal.kind == RefusalKind::NotFound && agent.contains('@') => {
-                remote(&context, agent, text, is_async).await
-            }
-            Err(refusal) if refusal.kind == RefusalKind::NotFound && session.is_none() => {
-                let sent = remote(&context, agent, text, is_async).await;
-                Ok(sent.unwrap_or_else(|_| Ended::own_failure(format!("Refused: {}.", refusal.message))))
-            }
-            // It names the agent that was asked for, and nobody else.
-            Err(refusal) if refusal.kind == RefusalKind::NotFound => {
-                Ok(Ended::own_failure(format!("Refused: {}.", refusal.message)))
-            }
-            Err(refusal) => Err(format!("Refused: {}.", refusal.message)),
+async fn run(context: Context, Input { agent, message, session_id, is_async }: Input) -> Result<Ended, String> {
+    let (from, index) = (context.run.attempt, context.run.index);
+    let session = session_id.map(SessionId);
+    // The other agent reads it as data when it looks like orders: this one may have been told to write it.
+    let policy = context.parts.injection;
+    let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
+    let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
+    let send = SendToAgent { from, index, to: agent.clone(), session, text: text.clone(), wait: !is_async, found };
+    match context.bridge().ask(send).await {
+        Ok(_) => Ok(Ended::Adopted),
+        // An agent of this node comes before those of others, also one with an `@` in its name.
+        Err(refusal) if refusal.kind == RefusalKind::NotFound && agent.contains('@') => {
+            remote(&context, agent, text, is_async).await
         }
-    })
+        Err(refusal) if refusal.kind == RefusalKind::NotFound && session.is_none() => {
+            let sent = remote(&context, agent, text, is_async).await;
+            Ok(sent.unwrap_or_else(|_| Ended::own_failure(format!("Refused: {}.", refusal.message))))
+        }
+        // It names the agent that was asked for, and nobody else.
+        Err(refusal) if refusal.kind == RefusalKind::NotFound => {
+            Ok(Ended::own_failure(format!("Refused: {}.", refusal.message)))
+        }
+        Err(refusal) => Err(format!("Refused: {}.", refusal.message)),
+    }
 }
 
 /// Sends a message to an agent of another node. A call that ran when the daemon ended may have sent it, and is not repeated.

@@ -3,54 +3,44 @@
 use agentsvc_components::manifest::{Capabilities, Manifest, ModelChoice};
 use agentsvc_systems::agent::{SpawnAgent, SpawnChild};
 use agentsvc_systems::manifest;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_spawn",
     "Creates a new agent that you can message with agent_send. Give a name and a system prompt; without `tools` it \
      gets your tools. It never gets more rights than you have. Returns its id.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .needs(Need::Spawn)
 .order(8);
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 struct Input {
     /// Name; must not be in use.
-    #[serde(default)]
     name: Option<String>,
     /// System prompt.
-    #[serde(default)]
     system_prompt: Option<String>,
     /// Description in one sentence.
-    #[serde(default)]
     description: Option<String>,
     /// Tool names or globs that it can use. Default: all of yours.
-    #[serde(default)]
     tools: Option<Vec<String>>,
     /// Model. Default: yours.
-    #[serde(default)]
     model: Option<String>,
     /// A complete agent manifest in TOML, instead of all other fields.
-    #[serde(default)]
     manifest_toml: Option<String>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let input: Input = input(&text)?;
-        let child = child(input, &context.run.manifest.manifest)?;
-        let spawned = context.ask(SpawnChild { parent: context.run.agent, child, by: context.turn() }).await?;
-        let told = json!({ "agent_id": spawned.agent, "name": spawned.name, "session_id": spawned.session });
-        Ok(Ended::Text(told.to_string()))
-    })
+async fn run(context: Context, input: Input) -> Result<Ended, String> {
+    let child = child(input, &context.run.manifest.manifest)?;
+    let spawned = context.ask(SpawnChild { parent: context.run.agent, child, by: context.turn() }).await?;
+    let told = json!({ "agent_id": spawned.agent, "name": spawned.name, "session_id": spawned.session });
+    Ok(Ended::Text(told.to_string()))
 }
 
 /// The child as it is asked for; the world fits it under its parent.
@@ -91,6 +81,7 @@ fn child(input: Input, parent: &Manifest) -> Result<SpawnAgent, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::toolset::input;
 
     fn asked(text: &str) -> Result<SpawnAgent, String> {
         let parent = manifest::parse("name = \"p\"\n[model]\nmodel = \"m\"\n[capabilities]\ntools = [\"a\", \"b\"]");

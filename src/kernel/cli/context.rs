@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
 
-use super::Error;
 use super::client::Client;
 use super::resource::Routes;
+use super::{Error, output};
 use crate::kernel::home::{Home, url_of};
 use crate::kernel::settings::{Reach, Settings};
 
@@ -52,6 +54,18 @@ impl Context {
     /// True when output is for programs.
     pub(crate) fn json(&self) -> bool {
         self.global.json
+    }
+
+    /// Prints what came: as JSON for programs, as the text that `shown` makes of it for people. It may come from anyone: the text
+    /// does not drive the terminal.
+    pub(crate) fn print<T: Serialize>(&self, came: &T, shown: impl FnOnce(&T) -> String) -> Result<(), Error> {
+        if self.json() { output::json(came) } else { output::print(&output::clean(&shown(came))) }
+    }
+
+    /// Prints what the daemon answers at a path.
+    pub(crate) fn show(&self, path: &str, shown: fn(&Value) -> String) -> Result<(), Error> {
+        let answer = self.block_on(async { self.client()?.get(path, &[]).await })?;
+        self.print(&answer, shown)
     }
 
     /// True when the daemon was named by URL, so that it need not be the one of the home.

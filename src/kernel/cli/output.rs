@@ -34,6 +34,11 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
     if io::stdout().is_terminal() { print(&clean(text)) } else { print(text) }
 }
 
+/// Reads the whole of standard input.
+pub(crate) fn read_stdin() -> Result<String, Error> {
+    io::read_to_string(io::stdin()).map_err(Error::io("cannot read standard input"))
+}
+
 /// Prints `value` as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Protocol(error.to_string()))?;

@@ -12,29 +12,26 @@ pub(crate) trait Run: FromArgMatches {
     fn run(self, context: &Context) -> Result<(), Error>;
 }
 
-/// Where `--help` lists a subcommand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// The daemon itself.
-    Daemon,
-    /// Agents, and talking to them.
-    Agents,
-    /// What makes agents act.
-    Automation,
-    /// What agents know and can do.
-    Abilities,
-    /// What agents are connected with.
-    Connections,
-    /// Looking after all of it.
-    Operations,
-    /// All others.
-    More,
+agentsvc_components::enum_words! {
+    /// Where `--help` lists a subcommand.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Group [ALL, as_str] {
+        /// The daemon itself.
+        Daemon = "Daemon",
+        /// Agents, and talking to them.
+        Agents = "Agents",
+        /// What makes agents act.
+        Automation = "Automation",
+        /// What agents know and can do.
+        Abilities = "Abilities",
+        /// What agents are connected with.
+        Connections = "Connections",
+        /// Looking after all of it.
+        Operations = "Operations",
+        /// All others.
+        More = "More",
+    }
 }
-
-agentsvc_components::enum_words! { pub Group [ALL, as_str] {
-    Daemon = "Daemon", Agents = "Agents", Automation = "Automation", Abilities = "Abilities",
-    Connections = "Connections", Operations = "Operations", More = "More",
-} }
 
 /// Adds its options to a command.
 type Augment = fn(Command) -> Command;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
+pub use agentsvc_components::kernel::words::{Word, Words};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -93,18 +94,18 @@ impl Kind {
     }
 }
 
-/// When a new value of a key takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applies {
-    /// With the reload that reads it.
-    Live,
-    /// With the next start.
-    Restart,
-    /// Not in this release.
-    Never,
+agentsvc_components::enum_words! {
+    /// When a new value of a key takes effect.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Applies [as_str] {
+        /// With the reload that reads it.
+        Live = "reload",
+        /// With the next start.
+        Restart = "restart",
+        /// Not in this release.
+        Never = "never",
+    }
 }
-
-agentsvc_components::enum_words! { pub Applies [as_str] { Live = "reload", Restart = "restart", Never = "never" } }
 
 /// Who may write a key (spec 2, Configuration, rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,20 +129,6 @@ impl Writes {
             Self::Credential => Some("is a credential or refers to one"),
             Self::Protection => Some("limits what clients and agents can do"),
         }
-    }
-}
-
-/// The words of a value that is one of a few, as written in the file, each with what it means.
-pub type Words<T> = &'static [(&'static str, T)];
-
-/// A value that is one of a few words.
-pub trait Word: Copy + PartialEq + 'static {
-    /// The words as written in the file, each with its value.
-    const WORDS: Words<Self>;
-
-    /// As written in the file.
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
 }
 

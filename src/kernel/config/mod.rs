@@ -32,6 +32,6 @@ pub(crate) use self::problem::nearest;
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::reader::{Reader, Slot};
 pub use self::reference::KeyLine;
-pub use self::secret::{MASK, Secret};
+pub use self::secret::{HiddenValues, MASK, Secret};
 pub(crate) use self::table::table;
 pub use self::table::{Table, keep_named};

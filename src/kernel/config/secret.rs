@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// What a secret that is set is shown as.
@@ -47,6 +48,32 @@ impl fmt::Debug for Secret {
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.shown())
+    }
+}
+
+/// Values of settings. They may be secrets: nothing shows them.
+#[derive(Clone, Default, PartialEq)]
+pub struct HiddenValues(pub(crate) Map<String, Value>);
+
+impl HiddenValues {
+    /// Those of a table.
+    ///
+    /// # Errors
+    /// Never: any value is one.
+    pub(crate) fn of(table: Map<String, Value>) -> Result<Self, String> {
+        Ok(Self(table))
+    }
+}
+
+impl fmt::Debug for HiddenValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Serialize for HiddenValues {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.keys().map(|key| (key, MASK)))
     }
 }
 

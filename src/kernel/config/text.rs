@@ -17,6 +17,14 @@ pub(crate) fn is_own_variable(name: &str) -> bool {
     name.starts_with("AGENTSVC_")
 }
 
+/// The name of an environment variable that is none of the daemon's.
+pub(crate) fn own_variable(text: &str) -> Result<Box<str>, String> {
+    if text.is_empty() || is_own_variable(text) {
+        return Err("must be the name of an environment variable of your own".to_owned());
+    }
+    variable(text)
+}
+
 /// An absolute path.
 pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);

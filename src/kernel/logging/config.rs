@@ -2,21 +2,19 @@
 
 use serde::Serialize;
 
-use crate::kernel::config::{Word, Words, table};
+use crate::kernel::config::{Word, table};
 
-/// How log lines look on stderr. The files under `logs/` are always JSON lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// One JSON object per line, for programs.
-    Json,
-}
-
-impl Word for Format {
-    const WORDS: Words<Self> = &[("human", Self::Human), ("json", Self::Json)];
+agentsvc_components::enum_words! {
+    /// How log lines look on stderr. The files under `logs/` are always JSON lines.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Format [Word] {
+        /// For people.
+        #[default]
+        Human = "human",
+        /// One JSON object per line, for programs.
+        Json = "json",
+    }
 }
 
 table! {
@@ -29,32 +27,23 @@ table! {
     }
 }
 
-/// The least severe lines that are logged. `RUST_LOG` overrides it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// Nothing.
-    Off,
-    /// What failed and needs someone.
-    Error,
-    /// What is wrong but was dealt with.
-    Warn,
-    /// What happens.
-    #[default]
-    Info,
-    /// What helps to find a fault.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-impl Word for LogLevel {
-    const WORDS: Words<Self> = &[
-        ("off", Self::Off),
-        ("error", Self::Error),
-        ("warn", Self::Warn),
-        ("info", Self::Info),
-        ("debug", Self::Debug),
-        ("trace", Self::Trace),
-    ];
+agentsvc_components::enum_words! {
+    /// The least severe lines that are logged. `RUST_LOG` overrides it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum LogLevel [Word] {
+        /// Nothing.
+        Off = "off",
+        /// What failed and needs someone.
+        Error = "error",
+        /// What is wrong but was dealt with.
+        Warn = "warn",
+        /// What happens.
+        #[default]
+        Info = "info",
+        /// What helps to find a fault.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
 }

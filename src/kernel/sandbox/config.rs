@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::kernel::config::{Word, Words, table};
+use crate::kernel::config::{Word, table};
 
 /// Where programs are looked for, unless `path` says otherwise.
 const PATH: &[&str] = &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -68,17 +68,19 @@ table! {
     }
 }
 
-/// What may run at all. What an agent's manifest does not grant never runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ExecMode {
-    /// Nothing.
-    Deny,
-    /// Programs of `allowed_commands`, without a shell. An empty list: nothing.
-    #[default]
-    Allowlist,
-    /// What the manifest grants, command lines for `/bin/sh` included.
-    Full,
+agentsvc_components::enum_words! {
+    /// What may run at all. What an agent's manifest does not grant never runs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ExecMode [Word] {
+        /// Nothing.
+        Deny = "deny",
+        /// Programs of `allowed_commands`, without a shell. An empty list: nothing.
+        #[default]
+        Allowlist = "allowlist",
+        /// What the manifest grants, command lines for `/bin/sh` included.
+        Full = "full",
+    }
 }
 
 impl ExecPolicy {
@@ -91,10 +93,6 @@ impl ExecPolicy {
             ExecMode::Full => true,
         }
     }
-}
-
-impl Word for ExecMode {
-    const WORDS: Words<Self> = &[("deny", Self::Deny), ("allowlist", Self::Allowlist), ("full", Self::Full)];
 }
 
 /// The name of a program, or a glob for names. A path would make a promise that a link could break.

@@ -61,10 +61,7 @@ impl Login {
                 sleep(ASK_EVERY).await;
             };
             drop(waiting);
-            if context.json() {
-                return output::json(&answer);
-            }
-            output::line(&format!("signed in at {}", output::clean(&self.name)))
+            context.print(&answer, |_| format!("signed in at {}\n", self.name))
         })
     }
 }

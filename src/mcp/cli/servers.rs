@@ -85,9 +85,9 @@ impl Servers {
     /// Does it.
     pub(super) fn run(self, context: &Context) -> Result<(), Error> {
         match self {
-            Self::List => show(context, "/api/mcp/servers", rows),
-            Self::Catalog => show(context, "/api/mcp/catalog", entries),
-            Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
+            Self::List => context.show("/api/mcp/servers", rows),
+            Self::Catalog => context.show("/api/mcp/catalog", entries),
+            Self::Logs(Named { name }) => context.show(&path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
             Self::Login(login) => login.run(context),
             Self::Logout(Named { name }) => logout(context, &name),
             Self::Add(add) => add.run(context),
@@ -103,16 +103,10 @@ impl Servers {
                     client.post(&path(&name, "/reconnect"), None).await?;
                     client.get(&path(&name, ""), &[]).await
                 })?;
-                if context.json() { output::json(&answer) } else { output::print(&tools(&answer)) }
+                context.print(&answer, tools)
             }
         }
     }
-}
-
-/// Prints the answer of a path.
-fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
-    let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
-    if context.json() { output::json(&answer) } else { output::print(&output::clean(&render(&answer))) }
 }
 
 impl Accept {

@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::kernel::config::text::directory;
-use crate::kernel::config::{MASK, Reader, Secret, Word, Words, table};
+use crate::kernel::config::{MASK, Reader, Secret, Word, table};
 use crate::kernel::vault;
 
 table! {
@@ -67,10 +67,6 @@ table! {
         /// Seconds between two health checks of a connected server, 5 to 3600. Three that fail restart it.
         health_check_interval_secs: u64 = 60 => integer(5..=3_600),
     }
-}
-
-impl Word for SamplingRule {
-    const WORDS: Words<Self> = &[("off", Self::Off), ("approve", Self::Approve), ("on", Self::On)];
 }
 
 /// The servers of the configuration in force.

@@ -25,25 +25,16 @@ const UNSCANNED: &str = "unscanned";
 /// Tools that one line of a log names.
 const NAMED_MAX: usize = 10;
 
-/// What is done with a tool whose texts look like a prompt injection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Models read them as data.
-    Marked,
-    /// Models do not read its description.
-    Withheld,
-    /// It is not offered.
-    LeftOut,
-}
-
-impl Action {
-    /// The word for people and programs.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Marked => "marked",
-            Self::Withheld => "description_withheld",
-            Self::LeftOut => "left_out",
-        }
+agentsvc_components::enum_words! {
+    /// What is done with a tool whose texts look like a prompt injection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Action [as_str] {
+        /// Models read them as data.
+        Marked = "marked",
+        /// Models do not read its description.
+        Withheld = "description_withheld",
+        /// It is not offered.
+        LeftOut = "left_out",
     }
 }
 

@@ -1,7 +1,6 @@
 //! Multipart forms, as providers take recordings.
 
-use std::fmt::Write as _;
-
+use agentsvc_systems::kernel::record::hex;
 use sha2::{Digest, Sha256};
 
 /// A multipart form.
@@ -29,10 +28,7 @@ impl Form {
             digest.update(head);
             digest.update(content);
         }
-        let mut boundary = String::from("agentsvc-");
-        for byte in digest.finalize().iter().take(16) {
-            let _ = write!(boundary, "{byte:02x}");
-        }
+        let boundary = format!("agentsvc-{}", hex(&digest.finalize()[..16]));
         let mut body = Vec::new();
         for (head, content) in &self.0 {
             body.extend_from_slice(format!("--{boundary}\r\n{head}\r\n\r\n").as_bytes());

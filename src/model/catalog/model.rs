@@ -3,33 +3,31 @@
 use agentsvc_components::Micros;
 use agentsvc_components::usage::price::Price;
 
-/// Where a model's entry comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// This release.
-    BuiltIn,
-    /// A catalog that was fetched.
-    Remote,
-    /// A client of the API.
-    Custom,
+agentsvc_components::enum_words! {
+    /// Where a model's entry comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Origin [as_str] {
+        /// This release.
+        BuiltIn = "builtin",
+        /// A catalog that was fetched.
+        Remote = "remote",
+        /// A client of the API.
+        Custom = "custom",
+    }
 }
 
-agentsvc_components::enum_words! { pub Origin [as_str] { BuiltIn = "builtin", Remote = "remote", Custom = "custom" } }
-
-/// How able and dear a model is, roughly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tier {
-    /// The ablest of its maker.
-    Frontier,
-    /// For most work.
-    Smart,
-    /// Quick and cheap.
-    Fast,
+agentsvc_components::enum_words! {
+    /// How able and dear a model is, roughly.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Tier [ALL, as_str, parse] {
+        /// The ablest of its maker.
+        Frontier = "frontier",
+        /// For most work.
+        Smart = "smart",
+        /// Quick and cheap.
+        Fast = "fast",
+    }
 }
-
-agentsvc_components::enum_words! { pub Tier [ALL, as_str, parse] {
-    Frontier = "frontier", Smart = "smart", Fast = "fast",
-} }
 
 /// Whether a model takes pictures, and how that is known (spec 2, Model, vision_support rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

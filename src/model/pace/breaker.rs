@@ -22,21 +22,19 @@ pub(super) const OPEN_MAX: Duration = Duration::from_secs(300);
 /// A failure that is older than this is not one in a row with the next.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 
-/// What it does with calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BreakerState {
-    /// They pass.
-    #[default]
-    Closed,
-    /// One is out to find out whether the provider is well again; the others are refused.
-    HalfOpen,
-    /// They are refused.
-    Open,
+agentsvc_components::enum_words! {
+    /// What it does with calls.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum BreakerState [as_str] {
+        /// They pass.
+        #[default]
+        Closed = "closed",
+        /// One is out to find out whether the provider is well again; the others are refused.
+        HalfOpen = "half_open",
+        /// They are refused.
+        Open = "open",
+    }
 }
-
-agentsvc_components::enum_words! { pub BreakerState [as_str] {
-    Closed = "closed", HalfOpen = "half_open", Open = "open",
-} }
 
 /// The breaker.
 #[derive(Clone, Copy, Debug, Default)]

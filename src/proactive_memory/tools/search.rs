@@ -4,13 +4,12 @@ use agentsvc_api::proactive_memory::own::{OwnPage, Wanted};
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{Refusal, TurnId};
 use agentsvc_systems::auto_dream::{DreamPlace, GetDreamPlace, NoteDreamPage};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{entry_id, may_read, own, scope};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// Entries of one answer.
 const ENTRIES_MAX: usize = 50;
@@ -24,7 +23,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_search",
     "Reads your memory entries in the order in which they were made, at most 50 at a time: all of them, or those that contain \
      each word of `query`. If the answer has a `next`, continue with it as `after`.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryRead)
@@ -41,32 +40,29 @@ struct Input {
     untrusted: Option<bool>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { query, after, untrusted } = input(&text)?;
-        may_read(&context)?;
-        let query = query.unwrap_or_default().to_lowercase();
-        let after = after.filter(|after| !after.is_empty()).map(|after| entry_id("after", &after)).transpose()?;
-        let run = if query.trim().is_empty() { consolidation(&context).await } else { None };
-        let wanted = Wanted {
-            words: query.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect(),
-            scope: scope(&context),
-            untrusted: untrusted.unwrap_or(true),
-            after: after.or_else(|| run.as_ref().and_then(|(place, _)| place.from)),
-            limit: ENTRIES_MAX,
-            bytes_max: CONTENT_BYTES_MAX,
-        };
-        let failed = |refusal: Refusal| format!("Failed: {}.", refusal.message);
-        let (agent, after) = (context.run.agent, wanted.after);
-        let mut page = own(&context).page(wanted).await.map_err(failed)?;
-        if let Some((_, turn)) = run {
-            let note = NoteDreamPage { agent, turn, after, next: page.next };
-            let goes_on = context.bridge().ask(note).await.map_err(failed)?;
-            page.next = page.next.filter(|_| goes_on);
-        }
-        let (text, taint) = told(&page);
-        Ok(Ended::Read { text, taint })
-    })
+async fn run(context: Context, Input { query, after, untrusted }: Input) -> Result<Ended, String> {
+    may_read(&context)?;
+    let query = query.unwrap_or_default().to_lowercase();
+    let after = after.filter(|after| !after.is_empty()).map(|after| entry_id("after", &after)).transpose()?;
+    let run = if query.trim().is_empty() { consolidation(&context).await } else { None };
+    let wanted = Wanted {
+        words: query.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect(),
+        scope: scope(&context),
+        untrusted: untrusted.unwrap_or(true),
+        after: after.or_else(|| run.as_ref().and_then(|(place, _)| place.from)),
+        limit: ENTRIES_MAX,
+        bytes_max: CONTENT_BYTES_MAX,
+    };
+    let failed = |refusal: Refusal| format!("Failed: {}.", refusal.message);
+    let (agent, after) = (context.run.agent, wanted.after);
+    let mut page = own(&context).page(wanted).await.map_err(failed)?;
+    if let Some((_, turn)) = run {
+        let note = NoteDreamPage { agent, turn, after, next: page.next };
+        let goes_on = context.bridge().ask(note).await.map_err(failed)?;
+        page.next = page.next.filter(|_| goes_on);
+    }
+    let (text, taint) = told(&page);
+    Ok(Ended::Read { text, taint })
 }
 
 /// Where the consolidation run of this turn began to read, if the turn is one: it reads a bounded part of the entries.

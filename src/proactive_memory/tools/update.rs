@@ -1,12 +1,11 @@
 //! `memory_update`: corrects an entry of the agent's memory.
 
 use agentsvc_api::proactive_memory::own::Correction;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{entry_id, may_write, own, reader, told};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -14,7 +13,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "Corrects one of your memory entries: its content, its category or its confidence. The content that it had is kept in its \
      history. After you have read untrusted content, you can only correct entries that were made from such content in this \
      conversation.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::MemoryWrite)
@@ -33,17 +32,13 @@ struct Input {
     confidence: Option<f32>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { id, content, category, confidence } = input(&text)?;
-        may_write(&context)?;
-        let id = entry_id("id", &id)?;
-        let correction =
-            Correction { content: content.map(Into::into), category: category.map(Into::into), confidence };
-        if correction == Correction::default() {
-            return Err("Nothing to change: send `content`, `category` or `confidence`.".to_owned());
-        }
-        let done = own(&context).correct(id, correction, reader(&context)).await;
-        told(id, "updated", done.map_err(|refusal| format!("Refused: {}.", refusal.message))?)
-    })
+async fn run(context: Context, Input { id, content, category, confidence }: Input) -> Result<Ended, String> {
+    may_write(&context)?;
+    let id = entry_id("id", &id)?;
+    let correction = Correction { content: content.map(Into::into), category: category.map(Into::into), confidence };
+    if correction == Correction::default() {
+        return Err("Nothing to change: send `content`, `category` or `confidence`.".to_owned());
+    }
+    let done = own(&context).correct(id, correction, reader(&context)).await;
+    told(id, "updated", done.map_err(|refusal| format!("Refused: {}.", refusal.message))?)
 }

@@ -30,10 +30,7 @@ impl SetKey {
         }
         let body = json!({ "api_key": key.trim() });
         let answer = context.block_on(client.post(&path(&self.provider, "/key"), Some(&body)))?;
-        if context.json() {
-            return output::json(&answer);
-        }
-        output::line(&format!("stored the key of {}", output::clean(&self.provider)))
+        context.print(&answer, |_| format!("stored the key of {}\n", self.provider))
     }
 }
 
@@ -49,10 +46,7 @@ impl RemoveKey {
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let answer = context.block_on(client.delete(&path(&self.provider, "/key")))?;
-        if context.json() {
-            return output::json(&answer);
-        }
-        output::line(&format!("deleted the key of {}", output::clean(&self.provider)))
+        context.print(&answer, |_| format!("deleted the key of {}\n", self.provider))
     }
 }
 

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, items};
 
 /// Options of `providers list`.
@@ -26,7 +25,7 @@ impl List {
         {
             providers.retain(|provider| provider["auth_status"] != "not_configured");
         }
-        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+        context.print(&answer, render)
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::kernel::host::host_of;
+use crate::kernel::oauth::form;
 use crate::model::error::provider_words;
 use crate::model::http::Clients;
 use crate::model::provider::overrides::{Grant, Session, now_secs};
@@ -125,14 +126,6 @@ async fn send(
         body.extend_from_slice(&piece);
     }
     Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
-}
-
-/// The fields as `application/x-www-form-urlencoded`.
-fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
-    // The URL's parser is the one encoder there is; its host means nothing.
-    let Ok(mut url) = Url::parse("http://form") else { return Zeroizing::default() };
-    url.query_pairs_mut().extend_pairs(fields);
-    Zeroizing::new(url.query().unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]

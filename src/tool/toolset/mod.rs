@@ -130,3 +130,12 @@ pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         serde_json::from_str(text).map_err(|error| format!("{ARGUMENTS} valid JSON: {error}."))?;
     T::deserialize(Value::Object(object)).map_err(|error| format!("{ARGUMENTS} valid: {error}."))
 }
+
+/// Runs a tool on the input that `text` is.
+pub(crate) fn on_input<T, F>(context: Context, text: String, run: fn(Context, T) -> F) -> Running
+where
+    T: DeserializeOwned + Send + 'static,
+    F: Future<Output = Result<Ended, String>> + Send + 'static,
+{
+    Box::pin(async move { run(context, input(&text)?).await })
+}

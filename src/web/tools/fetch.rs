@@ -1,12 +1,11 @@
 //! `web_fetch`: one page or document of the web, as text.
 
-use futures_util::future::BoxFuture;
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::kernel::egress::{Fetched, Media, Request};
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 use crate::web::html;
 
 /// Redirects that are followed.
@@ -19,7 +18,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_fetch",
     "Fetches an http or https URL with GET and returns its content as text: web pages as readable text with headings \
      and links; plain text, JSON and XML unchanged. Long content is returned in parts; continue with `offset`.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::Network)
@@ -39,31 +38,28 @@ struct Input {
     raw: Option<bool>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let asked: Input = input(&text)?;
-        let web = &context.parts.web;
-        let request = Request {
-            url: &asked.url,
-            holder: context.run.holder,
-            network: &context.run.manifest.manifest.capabilities.network,
-            trusted: None,
-            accept: "text/html,application/xhtml+xml,application/json,application/xml;q=0.9,text/*;q=0.9,*/*;q=0.1",
-            header: None,
-            json: None,
-            redirects_max: REDIRECTS_MAX,
-        };
-        let fetched = web.fetch(request).await.map_err(|error| error.to_string())?;
-        let chars_max = asked.max_chars.unwrap_or(usize::MAX).clamp(1, web.settings().max_chars);
-        let offset = asked.offset.unwrap_or(0);
-        let raw = asked.raw.unwrap_or(false);
-        // Megabytes to read: not on the runtime's threads.
-        let shown = tokio::task::spawn_blocking(move || {
-            let (text, part) = show(&fetched, raw, offset, chars_max)?;
-            Ok(Ended::web(text, &format!("{part} {}", led_to(&fetched, &asked.url))))
-        });
-        shown.await.map_err(|_| "The page could not be read.".to_owned())?
-    })
+async fn run(context: Context, asked: Input) -> Result<Ended, String> {
+    let web = &context.parts.web;
+    let request = Request {
+        url: &asked.url,
+        holder: context.run.holder,
+        network: &context.run.manifest.manifest.capabilities.network,
+        trusted: None,
+        accept: "text/html,application/xhtml+xml,application/json,application/xml;q=0.9,text/*;q=0.9,*/*;q=0.1",
+        header: None,
+        json: None,
+        redirects_max: REDIRECTS_MAX,
+    };
+    let fetched = web.fetch(request).await.map_err(|error| error.to_string())?;
+    let chars_max = asked.max_chars.unwrap_or(usize::MAX).clamp(1, web.settings().max_chars);
+    let offset = asked.offset.unwrap_or(0);
+    let raw = asked.raw.unwrap_or(false);
+    // Megabytes to read: not on the runtime's threads.
+    let shown = tokio::task::spawn_blocking(move || {
+        let (text, part) = show(&fetched, raw, offset, chars_max)?;
+        Ok(Ended::web(text, &format!("{part} {}", led_to(&fetched, &asked.url))))
+    });
+    shown.await.map_err(|_| "The page could not be read.".to_owned())?
 }
 
 /// Where redirects led, without the fragment, which they keep from what was asked; empty when there were none.

@@ -1,10 +1,9 @@
 //! `web_search`: what a search engine finds.
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 use crate::web::search::{Hit, SearchSettings};
 
 /// Bytes of a query. Longer ones are refused; search engines cut or refuse them too.
@@ -14,7 +13,7 @@ const QUERY_BYTES_MAX: usize = 1_000;
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_search",
     "Searches the web and returns titles, URLs and snippets of the best results. Read a result with web_fetch.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::Network)
@@ -30,22 +29,19 @@ struct Input {
     max_results: Option<usize>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let asked: Input = input(&text)?;
-        let query = asked.query.trim();
-        if query.is_empty() || query.len() > QUERY_BYTES_MAX {
-            return Err(format!("The query must have 1 to {QUERY_BYTES_MAX} bytes."));
-        }
-        let settings = context.parts.settings.get::<SearchSettings>();
-        let count_max = settings.max_results;
-        let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
-        let by = (context.run.holder, &*context.run.manifest.manifest.capabilities.network);
-        let hits = settings.search(&context.parts.web, query, count, by).await?;
-        // Titles and snippets of an engine may repeat the query.
-        let read: Vec<&str> = hits.iter().map(|hit| &*hit.url).collect();
-        Ok(Ended::web(show(query, &hits), &read.join(" ")))
-    })
+async fn run(context: Context, asked: Input) -> Result<Ended, String> {
+    let query = asked.query.trim();
+    if query.is_empty() || query.len() > QUERY_BYTES_MAX {
+        return Err(format!("The query must have 1 to {QUERY_BYTES_MAX} bytes."));
+    }
+    let settings = context.parts.settings.get::<SearchSettings>();
+    let count_max = settings.max_results;
+    let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
+    let by = (context.run.holder, &*context.run.manifest.manifest.capabilities.network);
+    let hits = settings.search(&context.parts.web, query, count, by).await?;
+    // Titles and snippets of an engine may repeat the query.
+    let read: Vec<&str> = hits.iter().map(|hit| &*hit.url).collect();
+    Ok(Ended::web(show(query, &hits), &read.join(" ")))
 }
 
 fn show(query: &str, hits: &[Hit]) -> String {

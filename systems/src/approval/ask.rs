@@ -27,6 +27,7 @@ use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
+use crate::kernel::text::check_length;
 use crate::taint;
 
 /// An approval is asked for; it is there already.
@@ -53,9 +54,9 @@ command! {
 fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, Refusal> {
     let RequestApproval { agent, action, description, payload } = command;
     index::agent(world, agent)?;
-    check("action", &action, limit::APPROVAL_ACTION_BYTES_MAX)?;
-    check("description", &description, limit::APPROVAL_TEXT_BYTES_MAX)?;
-    check("payload", &payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    check_length("action", &action, limit::APPROVAL_ACTION_BYTES_MAX)?;
+    check_length("description", &description, limit::APPROVAL_TEXT_BYTES_MAX)?;
+    check_length("payload", &payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
     if action.trim().is_empty() {
         return Err(Refusal::bad_field("action", "action must not be empty"));
     }
@@ -70,14 +71,6 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
 /// What the audit trail says of an approval. Models make up names of tools of any length.
 pub(super) fn on_record(id: ApprovalId, action: &str) -> Value {
     json!({ "approval": id, "action": action[..action.floor_char_boundary(limit::APPROVAL_ACTION_BYTES_MAX)] })
-}
-
-/// Refuses a text that is too long.
-pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    if text.len() > most {
-        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
-    }
-    Ok(())
 }
 
 /// Refuses an approval when too many are pending, or too much text of them: of this agent, or of all.

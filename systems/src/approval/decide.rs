@@ -12,7 +12,7 @@ use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 use serde_json::json;
 
-use super::ask::{check, hash, on_record};
+use super::ask::{hash, on_record};
 use super::parked::{self, Ended};
 use super::{ApprovalView, Approvals, answer};
 use crate::audit::Audit;
@@ -23,6 +23,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find, state};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::reaction::react;
+use crate::kernel::text::check_length;
 
 /// It is decided what becomes of a tool call that waits for its approval.
 pub(crate) struct CallDecided {
@@ -71,7 +72,7 @@ pub(crate) fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<
         return Err(Refusal::bad_field("ids", format!("more than {most} approvals in one request")));
     }
     if let Some(reason) = &reason {
-        check("reason", reason, limit::APPROVAL_TEXT_BYTES_MAX)?;
+        check_length("reason", reason, limit::APPROVAL_TEXT_BYTES_MAX)?;
     }
     let mut seen = std::collections::BTreeSet::new();
     ids.retain(|id| seen.insert(*id));

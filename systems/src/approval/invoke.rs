@@ -22,7 +22,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, SessionId, TurnId};
 
-use super::ask::{Texts, begin, check, check_room, hash, is_gated, on_record};
+use super::ask::{Texts, begin, check_room, hash, is_gated, on_record};
 use super::parked::{self, Ended, Waiting};
 use crate::audit::Audit;
 use crate::config::Settings;
@@ -31,6 +31,7 @@ use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Outbox;
 use crate::kernel::record::hex;
+use crate::kernel::text::check_length;
 
 /// A client calls a tool. Answered when the call may run and stands on the audit trail: at once, or, when a person must
 /// approve it, after that.
@@ -107,7 +108,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     if !is_gated(world, entity, &command.tool) {
         return Ok(false);
     }
-    check("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    check_length("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
     check_room(world, agent, false)?;
     Ok(true)
 }

@@ -9,7 +9,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::{AgentId, ApprovalId, Refusal, TurnId};
 
-use super::ask::{Texts, began_by_strangers, begin, check, check_room, hash, on_record};
+use super::ask::{Texts, began_by_strangers, begin, check_room, hash, on_record};
 use super::invoke::running;
 use super::parked::{self, Ended, Waiting};
 use super::{answer, audit_kinds};
@@ -17,6 +17,7 @@ use crate::audit::Audit;
 use crate::kernel::command::{Answer, ReplySlot, command};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Outbox;
+use crate::kernel::text::check_length;
 
 /// Asks a person on behalf of an agent, and is answered when the approval has ended: approved, rejected or expired. Who asks
 /// and goes away withdraws the question by its id ([`WithdrawInvocation`](super::WithdrawInvocation)).
@@ -62,9 +63,9 @@ command! {
 
 fn judge(world: &World, question: &AskPerson) -> Result<(), Refusal> {
     running(world, question.agent)?;
-    check("action", &question.action, limit::APPROVAL_ACTION_BYTES_MAX)?;
-    check("description", &question.description, limit::APPROVAL_TEXT_BYTES_MAX)?;
-    check("payload", &question.payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    check_length("action", &question.action, limit::APPROVAL_ACTION_BYTES_MAX)?;
+    check_length("description", &question.description, limit::APPROVAL_TEXT_BYTES_MAX)?;
+    check_length("payload", &question.payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
     if let Some(schema) = &question.answer_schema {
         answer::check_schema(schema).map_err(|why| Refusal::bad_field("answer_schema", why))?;
     }

@@ -57,8 +57,4 @@ impl View for DreamView {
             dream: dream.clone(),
         })
     }
-
-    fn passes(&self, (): &()) -> bool {
-        true
-    }
 }

@@ -4,6 +4,7 @@ use agentsvc_components::Refusal;
 use agentsvc_components::channel::message::ChatEvent;
 
 use super::limits;
+use crate::kernel::text::check_length;
 
 /// Refuses a message that is wrong, and cuts one whose text is too long.
 pub(super) fn check(event: &mut ChatEvent) -> Result<(), Refusal> {
@@ -26,12 +27,12 @@ pub(super) fn check(event: &mut ChatEvent) -> Result<(), Refusal> {
         ("command", command),
     ];
     for (field, text) in ids {
-        short(field, &text, limits::CHAT_ID_BYTES_MAX)?;
+        check_length(field, &text, limits::CHAT_ID_BYTES_MAX)?;
     }
     if event.chat.chars().any(char::is_control) || event.sender.id.chars().any(char::is_control) {
         return Err(Refusal::bad_field("chat", "the id of a chat or a sender has a control character"));
     }
-    short("reply_token", event.reply_token.as_deref().unwrap_or_default(), limits::REPLY_TOKEN_BYTES_MAX)?;
+    check_length("reply_token", event.reply_token.as_deref().unwrap_or_default(), limits::REPLY_TOKEN_BYTES_MAX)?;
     let lists = [("mentions", &event.mentions), ("sender.roles", &event.sender.roles)];
     for (field, list) in lists {
         if list.len() > limits::CHAT_MENTIONS_MAX {
@@ -40,7 +41,7 @@ pub(super) fn check(event: &mut ChatEvent) -> Result<(), Refusal> {
                 format!("{field} has more than {} items", limits::CHAT_MENTIONS_MAX),
             ));
         }
-        list.iter().try_for_each(|text| short(field, text, limits::CHAT_ID_BYTES_MAX))?;
+        list.iter().try_for_each(|text| check_length(field, text, limits::CHAT_ID_BYTES_MAX))?;
     }
     if event.blocks.len() > limits::CHAT_BLOCKS_MAX {
         return Err(Refusal::bad_field("blocks", format!("more than {} attachments", limits::CHAT_BLOCKS_MAX)));
@@ -53,11 +54,4 @@ pub(super) fn check(event: &mut ChatEvent) -> Result<(), Refusal> {
         command.args = cut(&command.args);
     }
     Ok(())
-}
-
-fn short(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    match text.len() > most {
-        true => Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes"))),
-        false => Ok(()),
-    }
 }

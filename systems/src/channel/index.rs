@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Timestamp};
 use uuid::Uuid;
 
 use super::limits;
-use crate::kernel::entities::{Entities, Places, indexed};
+use crate::kernel::entities::{Entities, Mirrored, Places, Put, indexed, put_under};
 
 /// Every instance.
 pub(super) type Instances = Entities<ChannelInstance>;
@@ -42,13 +42,9 @@ impl InstancePlaces {
     }
 }
 
-impl Places<ChannelInstance> for InstancePlaces {
-    fn insert(&mut self, id: ChannelId, it: &ChannelInstance) {
-        self.0.insert(it.rules.name.clone(), id);
-    }
-
-    fn remove(&mut self, _: ChannelId, it: &ChannelInstance) {
-        self.0.remove(&it.rules.name);
+impl Mirrored<ChannelInstance> for InstancePlaces {
+    fn place(&mut self, id: ChannelId, it: &ChannelInstance, is_in: bool) {
+        self.0.put((it.rules.name.clone(), id), is_in);
     }
 }
 
@@ -113,27 +109,15 @@ fn newest(
 const FIRST_CONVERSATION: ConversationId = ConversationId(Uuid::nil());
 const LAST_CONVERSATION: ConversationId = ConversationId(Uuid::max());
 
-impl Places<Conversation> for ConversationPlaces {
-    fn insert(&mut self, id: ConversationId, it: &Conversation) {
-        self.by_chat.insert((it.instance.clone(), it.chat.clone(), it.thread.clone()), id);
-        self.by_age.entry((it.instance.clone(), it.is_known)).or_default().insert((it.last_at, id));
-        let places = it.sessions.iter().map(|its| (its.agent, it.last_at, id));
-        self.by_agent.extend(places.clone());
-        self.trusted.extend(places.filter(|_| it.is_trusted));
-    }
-
-    fn remove(&mut self, id: ConversationId, it: &Conversation) {
-        self.by_chat.remove(&(it.instance.clone(), it.chat.clone(), it.thread.clone()));
-        let of = (it.instance.clone(), it.is_known);
-        if let Some(ages) = self.by_age.get_mut(&of) {
-            ages.remove(&(it.last_at, id));
-            if ages.is_empty() {
-                self.by_age.remove(&of);
-            }
-        }
+impl Mirrored<Conversation> for ConversationPlaces {
+    fn place(&mut self, id: ConversationId, it: &Conversation, is_in: bool) {
+        self.by_chat.put(((it.instance.clone(), it.chat.clone(), it.thread.clone()), id), is_in);
+        put_under(&mut self.by_age, (it.instance.clone(), it.is_known), (it.last_at, id), is_in);
         for its in &it.sessions {
-            self.by_agent.remove(&(its.agent, it.last_at, id));
-            self.trusted.remove(&(its.agent, it.last_at, id));
+            self.by_agent.put((its.agent, it.last_at, id), is_in);
+            if it.is_trusted {
+                self.trusted.put((its.agent, it.last_at, id), is_in);
+            }
         }
     }
 }
@@ -365,27 +349,15 @@ impl PairingPlaces {
     }
 }
 
-impl Places<Pairing> for PairingPlaces {
-    fn insert(&mut self, id: PairingId, it: &Pairing) {
+impl Mirrored<Pairing> for PairingPlaces {
+    fn place(&mut self, id: PairingId, it: &Pairing, is_in: bool) {
         match &it.state {
             PairingState::Offered { expires_at, .. } => {
-                self.offers.insert((it.instance.clone(), id));
-                self.by_end.insert((*expires_at, id));
+                self.offers.put((it.instance.clone(), id), is_in);
+                self.by_end.put((*expires_at, id), is_in);
             }
             PairingState::Paired { chat, .. } => {
-                self.by_chat.insert((it.instance.clone(), chat.clone()), id);
-            }
-        }
-    }
-
-    fn remove(&mut self, id: PairingId, it: &Pairing) {
-        match &it.state {
-            PairingState::Offered { expires_at, .. } => {
-                self.offers.remove(&(it.instance.clone(), id));
-                self.by_end.remove(&(*expires_at, id));
-            }
-            PairingState::Paired { chat, .. } => {
-                self.by_chat.remove(&(it.instance.clone(), chat.clone()));
+                self.by_chat.put(((it.instance.clone(), chat.clone()), id), is_in);
             }
         }
     }

@@ -52,16 +52,16 @@ pub struct Edge {
     pub kind: EdgeKind,
 }
 
-/// Which relation an edge stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EdgeKind {
-    /// The first spawned the second.
-    ParentChild,
-    /// The first has sent messages to the second.
-    Peer,
+agentsvc_components::enum_words! {
+    /// Which relation an edge stands for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EdgeKind [as_str] {
+        /// The first spawned the second.
+        ParentChild = "parent_child",
+        /// The first has sent messages to the second.
+        Peer = "peer",
+    }
 }
-
-agentsvc_components::enum_words! { pub EdgeKind [as_str] { ParentChild = "parent_child", Peer = "peer" } }
 
 command!(read "get_topology" GetTopology => Topology, All, |_, world| Answer::read(topology(world)));
 

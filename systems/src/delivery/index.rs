@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{error_codes, limits, send};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed};
 use crate::kernel::job::Jobs;
 use crate::kernel::quota::Quota;
 
@@ -64,24 +64,15 @@ impl ReceiptPlaces {
     }
 }
 
-impl Places<Receipt> for ReceiptPlaces {
-    fn insert(&mut self, id: ReceiptId, it: &Receipt) {
-        self.of.insert((it.source, id));
-        self.by_agent.extend(it.agent.map(|agent| (agent, id)));
-        if let Some(at) = it.ended_at {
-            self.ended.insert((at, id));
-            self.ended_of.insert((it.source, at, id));
-        }
-    }
-
-    fn remove(&mut self, id: ReceiptId, it: &Receipt) {
-        self.of.remove(&(it.source, id));
+impl Mirrored<Receipt> for ReceiptPlaces {
+    fn place(&mut self, id: ReceiptId, it: &Receipt, is_in: bool) {
+        self.of.put((it.source, id), is_in);
         if let Some(agent) = it.agent {
-            self.by_agent.remove(&(agent, id));
+            self.by_agent.put((agent, id), is_in);
         }
         if let Some(at) = it.ended_at {
-            self.ended.remove(&(at, id));
-            self.ended_of.remove(&(it.source, at, id));
+            self.ended.put((at, id), is_in);
+            self.ended_of.put((it.source, at, id), is_in);
         }
     }
 }

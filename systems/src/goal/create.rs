@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
 
 use super::index::QUOTA;
-use super::{GoalView, Goals, check_text, checked_title, tree};
+use super::{GoalView, Goals, checked_title, tree};
 use crate::agent::{acting_holder, is_limited, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -20,6 +20,7 @@ use crate::kernel::entities::{View, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
+use crate::kernel::text::check_length;
 use crate::taint;
 
 /// Sets a goal (spec 1, Goals).
@@ -48,8 +49,8 @@ command!(write "create_goal" CreateGoal => GoalView, Root, |it, world| Answer::s
 fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let CreateGoal { title, description, agent, parent, status, due_at, note, only_below_own } = command;
     let title = checked_title(&title)?;
-    check_text("description", &description, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
-    check_text("note", &note, limit::GOAL_NOTE_BYTES_MAX)?;
+    check_length("description", &description, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
+    check_length("note", &note, limit::GOAL_NOTE_BYTES_MAX)?;
     check_agent(world, agent)?;
     tree::check_parent(world, parent, None)?;
     if only_below_own && parent.is_some_and(|parent| owner_of(world, parent) != agent) {

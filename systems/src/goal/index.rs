@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, GoalId, Timestamp};
 
 use crate::agent::{is_limited, reaches_of};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed, state};
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::share::Shares;
@@ -64,21 +64,14 @@ impl GoalPlaces {
     }
 }
 
-impl Places<Goal> for GoalPlaces {
-    fn insert(&mut self, id: GoalId, goal: &Goal) {
-        self.by_parent.insert((goal.parent, id));
-        self.by_agent.insert((goal.agent, id));
-        self.open.extend(place(id, goal));
-        self.shares.add(goal.holder, 1, goal.bytes());
-    }
-
-    fn remove(&mut self, id: GoalId, goal: &Goal) {
-        self.by_parent.remove(&(goal.parent, id));
-        self.by_agent.remove(&(goal.agent, id));
+impl Mirrored<Goal> for GoalPlaces {
+    fn place(&mut self, id: GoalId, goal: &Goal, is_in: bool) {
+        self.by_parent.put((goal.parent, id), is_in);
+        self.by_agent.put((goal.agent, id), is_in);
         if let Some(place) = place(id, goal) {
-            self.open.remove(&place);
+            self.open.put(place, is_in);
         }
-        self.shares.remove(goal.holder, 1, goal.bytes());
+        self.shares.put(goal.holder, 1, goal.bytes(), is_in);
     }
 }
 

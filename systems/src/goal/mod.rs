@@ -35,6 +35,7 @@ use crate::kernel::entities::Remove;
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::record::{Kind, restore_components};
+use crate::kernel::text;
 use agentsvc_components::goal::Goal;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{GoalId, Refusal};
@@ -56,24 +57,7 @@ pub(crate) const DOMAIN: Domain = Domain {
 
 /// A title as it is stored: without blanks around it.
 fn checked_title(title: &str) -> Result<Box<str>, Refusal> {
-    let (title, most) = (title.trim(), limit::GOAL_TITLE_BYTES_MAX);
-    if title.is_empty() {
-        Err(Refusal::bad_field("title", "title must not be empty"))
-    } else if title.len() > most {
-        Err(Refusal::bad_field("title", format!("title is longer than {most} bytes")))
-    } else if title.chars().any(char::is_control) {
-        Err(Refusal::bad_field("title", "title must not contain control characters"))
-    } else {
-        Ok(title.into())
-    }
-}
-
-/// Refuses a text of the field `field` that is longer than `most` bytes.
-fn check_text(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    if text.len() > most {
-        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
-    }
-    Ok(())
+    text::name("title", title, limit::GOAL_TITLE_BYTES_MAX)
 }
 
 #[cfg(test)]

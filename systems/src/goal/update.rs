@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::create::{check_agent, stain};
 use super::index::QUOTA;
-use super::{GoalView, Goals, check_text, checked_title, tree};
+use super::{GoalView, Goals, checked_title, tree};
 use crate::agent::acting_holder;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -20,6 +20,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
 use crate::kernel::index;
 use crate::kernel::patch::set;
+use crate::kernel::text::check_length;
 use crate::taint;
 
 /// What to change; `None` stays as it is.
@@ -67,10 +68,10 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     }
     let title = patch.title.as_deref().map(checked_title).transpose()?;
     if let Some(text) = &patch.description {
-        check_text("description", text, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
+        check_length("description", text, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
     }
     if let Some(text) = &patch.note {
-        check_text("note", text, limit::GOAL_NOTE_BYTES_MAX)?;
+        check_length("note", text, limit::GOAL_NOTE_BYTES_MAX)?;
     }
     if let Some(agent) = patch.agent {
         check_agent(world, agent)?;

@@ -1,5 +1,7 @@
 //! Payloads in an encoding: base64, hexadecimal and percent signs. What does not decode to text is none.
 
+use crate::kernel::record::unhex;
+
 /// Characters of base64 or hexadecimal that are worth a look: words are shorter.
 const RUN_MIN: usize = 24;
 /// Payloads of one text that are taken apart; a text with more is looked at as far as that.
@@ -16,7 +18,7 @@ pub(super) fn payloads(text: &str) -> Vec<(usize, String)> {
         let run = bytes[at..].iter().take_while(|byte| is_base64(**byte)).count();
         if run >= RUN_MIN {
             let run = &bytes[at..at + run];
-            let decoded = hex(run).and_then(readable).or_else(|| base64(run).and_then(readable));
+            let decoded = unhex(run).and_then(readable).or_else(|| base64(run).and_then(readable));
             found.extend(decoded.map(|decoded| (at, decoded)));
         }
         at += run.max(1);
@@ -56,21 +58,13 @@ fn base64(run: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn hex(run: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    if !run.len().is_multiple_of(2) {
-        return None;
-    }
-    run.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
-}
-
 /// The text with `%xx` read; `None` when that is no text.
 fn percent(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
-        let pair = (*byte == b'%').then(|| hex(bytes.get(at + 1..at + 3)?)).flatten();
+        let pair = (*byte == b'%').then(|| unhex(bytes.get(at + 1..at + 3)?)).flatten();
         match pair {
             Some(pair) => {
                 out.extend(pair);

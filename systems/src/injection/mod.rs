@@ -47,52 +47,46 @@ const FINDINGS_MAX: usize = 32;
 /// Encodings within encodings are taken apart so deep.
 const LEVELS: u8 = 2;
 
-/// Why a text is not to be trusted. The table stands at the head of this module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// Orders to ignore what the model was told.
-    Override,
-    /// Orders to be someone without rules.
-    Role,
-    /// Asks for the system text.
-    PromptLeak,
-    /// Orders to send secrets or the conversation somewhere.
-    Exfiltration,
-    /// Orders to keep something from the user.
-    Secrecy,
-    /// Speaks to whatever model reads it.
-    Address,
-    /// Orders to do something that has consequences.
-    Action,
-    /// Imitates chat templates, roles or tool calls.
-    Markup,
-    /// Text that people do not see.
-    Hidden,
-    /// Orders in an encoding.
-    Encoded,
+agentsvc_components::enum_words! {
+    /// Why a text is not to be trusted. The table stands at the head of this module.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Reason [as_str] {
+        /// Orders to ignore what the model was told.
+        Override = "override",
+        /// Orders to be someone without rules.
+        Role = "role",
+        /// Asks for the system text.
+        PromptLeak = "prompt_leak",
+        /// Orders to send secrets or the conversation somewhere.
+        Exfiltration = "exfiltration",
+        /// Orders to keep something from the user.
+        Secrecy = "secrecy",
+        /// Speaks to whatever model reads it.
+        Address = "address",
+        /// Orders to do something that has consequences.
+        Action = "action",
+        /// Imitates chat templates, roles or tool calls.
+        Markup = "markup",
+        /// Text that people do not see.
+        Hidden = "hidden",
+        /// Orders in an encoding.
+        Encoded = "encoded",
+    }
 }
 
-agentsvc_components::enum_words! { pub Reason [as_str] {
-    Override = "override", Role = "role", PromptLeak = "prompt_leak", Exfiltration = "exfiltration",
-    Secrecy = "secrecy", Address = "address", Action = "action", Markup = "markup", Hidden = "hidden",
-    Encoded = "encoded",
-} }
-
-/// How sure the scanner is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Nothing, or too little.
-    #[default]
-    None,
-    /// It looks like an attempt.
-    Suspicious,
-    /// It is one, as far as words can tell.
-    Hostile,
+agentsvc_components::enum_words! {
+    /// How sure the scanner is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Level [as_str] {
+        /// Nothing, or too little.
+        #[default]
+        None = "none",
+        /// It looks like an attempt.
+        Suspicious = "suspicious",
+        /// It is one, as far as words can tell.
+        Hostile = "hostile",
+    }
 }
-
-agentsvc_components::enum_words! { pub Level [as_str] {
-    None = "none", Suspicious = "suspicious", Hostile = "hostile",
-} }
 
 /// One thing that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,19 +9,19 @@ use sha2::{Digest, Sha256};
 use super::{Level, scan};
 use crate::kernel::record::hex;
 
-/// What is done with a text that looks like orders (`[security] prompt_injection`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum InjectionPolicy {
-    /// Nothing is looked for.
-    Off,
-    /// The model reads it as data: between delimiters that it cannot imitate, behind a notice.
-    #[default]
-    Mark,
-    /// The model does not read it.
-    Block,
+agentsvc_components::enum_words! {
+    /// What is done with a text that looks like orders (`[security] prompt_injection`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum InjectionPolicy [as_str, Word] {
+        /// Nothing is looked for.
+        Off = "off",
+        /// The model reads it as data: between delimiters that it cannot imitate, behind a notice.
+        #[default]
+        Mark = "mark",
+        /// The model does not read it.
+        Block = "block",
+    }
 }
-
-agentsvc_components::enum_words! { pub InjectionPolicy [as_str] { Off = "off", Mark = "mark", Block = "block" } }
 
 /// A text as the model reads it, and what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

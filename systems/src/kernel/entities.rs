@@ -1,7 +1,7 @@
 //! The entities of one stored kind: found by their ids and wherever else their domain looks for them, read one by one and
 //! page by page, bounded by a [`Quota`](super::quota::Quota).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::{Deref, DerefMut};
@@ -79,10 +79,63 @@ pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'stati
     fn remove(&mut self, id: K::Id, entity: &K);
 }
 
+/// Places of which one function takes one in and out, so that both go together.
+pub trait Mirrored<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
+    /// Takes one in, or out.
+    fn place(&mut self, id: K::Id, entity: &K, is_in: bool);
+}
+
 /// For a kind whose entities are found by their ids alone.
-impl<K: Indexed> Places<K> for () {
-    fn insert(&mut self, _: K::Id, _: &K) {}
-    fn remove(&mut self, _: K::Id, _: &K) {}
+impl<K: Indexed> Mirrored<K> for () {
+    fn place(&mut self, _: K::Id, _: &K, _: bool) {}
+}
+
+impl<K: Indexed, P: Mirrored<K>> Places<K> for P {
+    fn insert(&mut self, id: K::Id, entity: &K) {
+        self.place(id, entity, true);
+    }
+
+    fn remove(&mut self, id: K::Id, entity: &K) {
+        self.place(id, entity, false);
+    }
+}
+
+/// What takes items in, or out.
+pub(crate) trait Put<T> {
+    /// Takes the item in, or out.
+    fn put(&mut self, item: T, is_in: bool);
+}
+
+impl<T: Ord> Put<T> for BTreeSet<T> {
+    fn put(&mut self, item: T, is_in: bool) {
+        if is_in {
+            self.insert(item);
+        } else {
+            self.remove(&item);
+        }
+    }
+}
+
+impl<K: Ord, V> Put<(K, V)> for BTreeMap<K, V> {
+    fn put(&mut self, (key, value): (K, V), is_in: bool) {
+        if is_in {
+            self.insert(key, value);
+        } else {
+            self.remove(&key);
+        }
+    }
+}
+
+/// Takes the item in under its key, or out. No set is empty.
+pub(crate) fn put_under<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: K, item: T, is_in: bool) {
+    if is_in {
+        sets.entry(key).or_default().insert(item);
+    } else if let Some(set) = sets.get_mut(&key) {
+        set.remove(&item);
+        if set.is_empty() {
+            sets.remove(&key);
+        }
+    }
 }
 
 /// Every entity of a kind. Kept by the hooks of its id and by [`change`].
@@ -226,7 +279,9 @@ pub trait View: Send + Sized + 'static {
     fn of(world: &World, at: Entity) -> Option<Self>;
 
     /// Does the filter let it pass?
-    fn passes(&self, filter: &Self::Filter) -> bool;
+    fn passes(&self, _filter: &Self::Filter) -> bool {
+        true
+    }
 
     /// A page of those that the filter lets pass.
     ///
@@ -295,6 +350,17 @@ impl<V: View> List<V> {
         let known = |at: Entity| reached::<V::Kind>(world, at).then_some(at);
         let shown = |at| V::of(world, known(at)?).filter(|view| view.passes(&self.filter));
         Page::of(found, self.limit, total, shown)
+    }
+
+    /// The page of those that `found` finds from after an id on. They are counted on the first page alone.
+    pub(crate) fn counted<I: Iterator<Item = IdOf<V>>>(
+        &self,
+        world: &World,
+        found: impl Fn(Option<IdOf<V>>) -> I,
+    ) -> ViewPage<V> {
+        let all = world.resource::<Entities<V::Kind>>();
+        let total = self.after.is_none().then(|| found(None).count());
+        self.filled(world, total, found(self.after).filter_map(|id| Some((id, all.get(id)?))))
     }
 }
 

@@ -45,6 +45,15 @@ impl<I: Ord + Copy> Kept<I> {
         });
     }
 
+    /// It is kept, or goes.
+    pub(crate) fn put(&mut self, holder: Option<Holder>, at: Timestamp, id: I, bytes: usize, is_in: bool) {
+        if is_in {
+            self.insert(holder, at, id, bytes);
+        } else {
+            self.remove(holder, at, id, bytes);
+        }
+    }
+
     fn change(&mut self, holder: Option<Holder>, change: impl FnOnce(&mut Own<I>)) {
         let own = self.of.entry(holder).or_insert_with(|| Own { ended: BTreeSet::new(), bytes: 0 });
         self.by_count.remove(&(own.ended.len(), holder));

@@ -35,6 +35,7 @@ pub(crate) mod share;
 pub mod stage;
 pub mod stored;
 pub(crate) mod table;
+pub(crate) mod text;
 pub mod timings;
 pub(crate) mod waiters;
 

@@ -49,6 +49,15 @@ impl Shares {
         }
     }
 
+    /// A holder takes so much more, or so much less.
+    pub(crate) fn put(&mut self, holder: Option<Holder>, count: usize, bytes: usize, is_in: bool) {
+        if is_in {
+            self.add(holder, count, bytes);
+        } else {
+            self.remove(holder, count, bytes);
+        }
+    }
+
     /// Has a holder room for one more of a pool of so many?
     pub(crate) fn has_place(&self, pool: usize, holder: Option<Holder>) -> bool {
         self.has_room(Used { count: pool, bytes: 0 }, holder, 1, 0)

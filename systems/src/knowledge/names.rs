@@ -4,6 +4,7 @@ use agentsvc_components::Refusal;
 use agentsvc_components::knowledge::EntityKey;
 
 use super::limits::{ENTITY_NAME_BYTES_MAX, KNOWLEDGE_PROPERTIES_BYTES_MAX, KNOWLEDGE_TYPE_BYTES_MAX};
+use crate::kernel::text::check_name;
 
 /// The form in which names are compared: lower case, words with one space between them.
 #[must_use]
@@ -18,7 +19,7 @@ pub fn fold(name: &str) -> String {
 /// It is empty, too long, or has control characters. The error names `field`.
 pub fn entity_name<'a>(field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     let name = name.trim();
-    check(field, name, ENTITY_NAME_BYTES_MAX)?;
+    check_name(field, name, ENTITY_NAME_BYTES_MAX)?;
     Ok(name)
 }
 
@@ -28,7 +29,7 @@ pub fn entity_name<'a>(field: &str, name: &'a str) -> Result<&'a str, Refusal> {
 /// As [`entity_name`], or it has a colon.
 pub fn type_name(field: &str, word: &str) -> Result<Box<str>, Refusal> {
     let word = word.trim();
-    check(field, word, KNOWLEDGE_TYPE_BYTES_MAX)?;
+    check_name(field, word, KNOWLEDGE_TYPE_BYTES_MAX)?;
     if word.contains(':') {
         return Err(Refusal::bad_field(field, format!("{field} must not contain a colon")));
     }
@@ -66,18 +67,6 @@ pub fn check_confidence(field: &str, confidence: f32) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::bad_field(field, format!("{field} must be between 0 and 1")))
-}
-
-fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    if text.is_empty() {
-        Err(Refusal::bad_field(field, format!("{field} must not be empty")))
-    } else if text.len() > most {
-        Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")))
-    } else if text.chars().any(char::is_control) {
-        Err(Refusal::bad_field(field, format!("{field} must not contain control characters")))
-    } else {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

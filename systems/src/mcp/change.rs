@@ -17,6 +17,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
+use crate::kernel::text::check_length;
 
 /// What a client says of a server. A field that is left out has its default when the server is added, and stays as it is when
 /// it changes.
@@ -106,10 +107,7 @@ fn is_elsewhere(before: Option<&str>, now: &str) -> bool {
 }
 
 fn checked_transport(text: &str) -> Result<Box<str>, Refusal> {
-    let most = limits::MCP_TRANSPORT_BYTES_MAX;
-    if text.len() > most {
-        return Err(Refusal::bad_field("transport", format!("transport is longer than {most} bytes")));
-    }
+    check_length("transport", text, limits::MCP_TRANSPORT_BYTES_MAX)?;
     let read: Result<McpTransport, _> = serde_json::from_str(text);
     let checked = read.map_err(|error| error.to_string()).and_then(|transport| transport.check());
     checked.map_err(|why| Refusal::bad_field("transport", format!("transport: {why}")))?;

@@ -7,7 +7,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use super::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places};
+use crate::kernel::entities::{self, Entities, Indexed, Mirrored, Put};
 use crate::kernel::quota::Quota;
 
 /// Every stored server.
@@ -52,13 +52,9 @@ impl ServerPlaces {
     }
 }
 
-impl Places<McpServer> for ServerPlaces {
-    fn insert(&mut self, id: McpServerId, server: &McpServer) {
-        self.0.insert(tool_prefix(&server.name), id);
-    }
-
-    fn remove(&mut self, _: McpServerId, server: &McpServer) {
-        self.0.remove(&tool_prefix(&server.name));
+impl Mirrored<McpServer> for ServerPlaces {
+    fn place(&mut self, id: McpServerId, server: &McpServer, is_in: bool) {
+        self.0.put((tool_prefix(&server.name), id), is_in);
     }
 }
 

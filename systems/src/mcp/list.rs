@@ -25,8 +25,4 @@ impl View for McpServerView {
     fn of(world: &World, at: Entity) -> Option<Self> {
         Some(Self { id: id_of(world, at), server: world.get::<McpServer>(at)?.clone() })
     }
-
-    fn passes(&self, _: &()) -> bool {
-        true
-    }
 }

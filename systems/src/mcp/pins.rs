@@ -18,7 +18,7 @@ use crate::config::taint::TaintPolicy;
 use crate::kernel::check::Faults;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::entities::{self, Entities, Indexed, Places, change};
+use crate::kernel::entities::{self, Entities, Indexed, Mirrored, Put, change};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::quota::Quota;
@@ -52,13 +52,9 @@ impl Indexed for McpPin {
 #[derive(Debug, Default, PartialEq)]
 pub struct PinPlaces(BTreeMap<Box<str>, McpPinId>);
 
-impl Places<McpPin> for PinPlaces {
-    fn insert(&mut self, id: McpPinId, pin: &McpPin) {
-        self.0.insert(pin.server.clone(), id);
-    }
-
-    fn remove(&mut self, _: McpPinId, pin: &McpPin) {
-        self.0.remove(&pin.server);
+impl Mirrored<McpPin> for PinPlaces {
+    fn place(&mut self, id: McpPinId, pin: &McpPin, is_in: bool) {
+        self.0.put((pin.server.clone(), id), is_in);
     }
 }
 

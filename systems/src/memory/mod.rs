@@ -33,6 +33,7 @@ use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{self, Kind, is_record};
+use crate::kernel::text::check_name;
 use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 
 /// What this domain brings.
@@ -52,16 +53,7 @@ pub(crate) const DOMAIN: Domain = Domain {
 
 /// Refuses what cannot be a key.
 pub fn check_key(key: &str) -> Result<(), Refusal> {
-    let most = limit::MEMORY_KEY_BYTES_MAX;
-    if key.is_empty() {
-        Err(Refusal::bad_field("key", "key must not be empty"))
-    } else if key.len() > most {
-        Err(Refusal::bad_field("key", format!("key is longer than {most} bytes")))
-    } else if key.chars().any(char::is_control) {
-        Err(Refusal::bad_field("key", "key must not contain control characters"))
-    } else {
-        Ok(())
-    }
+    check_name("key", key, limit::MEMORY_KEY_BYTES_MAX)
 }
 
 /// Refuses a value, as compact JSON, that is too long or too deep.

@@ -8,7 +8,7 @@ use bevy_ecs::prelude::World;
 
 use super::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed};
 use crate::kernel::quota::Quota;
 use crate::people;
 
@@ -36,13 +36,9 @@ impl DevicePlaces {
     }
 }
 
-impl Places<Device> for DevicePlaces {
-    fn insert(&mut self, id: DeviceId, device: &Device) {
-        self.0.insert(device.key, id);
-    }
-
-    fn remove(&mut self, _: DeviceId, device: &Device) {
-        self.0.remove(&device.key);
+impl Mirrored<Device> for DevicePlaces {
+    fn place(&mut self, id: DeviceId, device: &Device, is_in: bool) {
+        self.0.put((device.key, id), is_in);
     }
 }
 

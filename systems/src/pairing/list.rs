@@ -42,8 +42,4 @@ impl View for DeviceView {
             (key.user.map_or(key.role, of_user), key.scopes.clone(), key.user, key.used_at);
         Some(Self { id: id_of(world, at), device, role, scopes, user, used_at })
     }
-
-    fn passes(&self, (): &()) -> bool {
-        true
-    }
 }

@@ -23,6 +23,7 @@ use crate::kernel::entities::{Removable, Remove, View, change, find, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
+use crate::kernel::text;
 
 /// Makes a key. The key itself stays outside: this is its hash.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -307,12 +308,5 @@ pub(super) fn name_taken(what: &str, name: &str) -> Refusal {
 }
 
 pub(super) fn checked_name(name: &str) -> Result<Box<str>, Refusal> {
-    let (name, most) = (name.trim(), limits::PERSON_NAME_BYTES_MAX);
-    let bad = |text: String| Err(Refusal::bad_field("name", text));
-    match name {
-        "" => bad("name must not be empty".to_owned()),
-        name if name.len() > most => bad(format!("name is longer than {most} bytes")),
-        name if name.chars().any(char::is_control) => bad("name must not contain control characters".to_owned()),
-        name => Ok(name.into()),
-    }
+    text::name("name", name, limits::PERSON_NAME_BYTES_MAX)
 }

@@ -9,7 +9,7 @@ use bevy_ecs::prelude::World;
 
 use super::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed, state};
 use crate::kernel::quota::Quota;
 
 /// Every user.
@@ -64,21 +64,11 @@ impl UserPlaces {
     }
 }
 
-impl Places<User> for UserPlaces {
-    fn insert(&mut self, id: UserId, user: &User) {
-        self.named.insert(user.name.clone(), id);
-        self.bound.extend(user.channel_bindings.iter().map(|binding| (binding.clone(), id)));
-        self.identified.extend(user.identities.iter().map(|identity| (identity.clone(), id)));
-    }
-
-    fn remove(&mut self, _: UserId, user: &User) {
-        self.named.remove(&user.name);
-        for binding in &user.channel_bindings {
-            self.bound.remove(binding);
-        }
-        for identity in &user.identities {
-            self.identified.remove(identity);
-        }
+impl Mirrored<User> for UserPlaces {
+    fn place(&mut self, id: UserId, user: &User, is_in: bool) {
+        self.named.put((user.name.clone(), id), is_in);
+        user.channel_bindings.iter().for_each(|binding| self.bound.put((binding.clone(), id), is_in));
+        user.identities.iter().for_each(|identity| self.identified.put((identity.clone(), id), is_in));
     }
 }
 
@@ -108,20 +98,14 @@ impl KeyPlaces {
     }
 }
 
-impl Places<ApiKey> for KeyPlaces {
-    fn insert(&mut self, id: KeyId, key: &ApiKey) {
-        self.named.insert(key.name.clone(), id);
-        self.of.extend(key.user.map(|user| (user, id)));
-        self.ends.extend(key.expires_at.filter(|_| !key.expired).map(|at| (at, id)));
-    }
-
-    fn remove(&mut self, id: KeyId, key: &ApiKey) {
-        self.named.remove(&key.name);
+impl Mirrored<ApiKey> for KeyPlaces {
+    fn place(&mut self, id: KeyId, key: &ApiKey, is_in: bool) {
+        self.named.put((key.name.clone(), id), is_in);
         if let Some(user) = key.user {
-            self.of.remove(&(user, id));
+            self.of.put((user, id), is_in);
         }
-        if let Some(at) = key.expires_at {
-            self.ends.remove(&(at, id));
+        if let Some(at) = key.expires_at.filter(|_| !key.expired) {
+            self.ends.put((at, id), is_in);
         }
     }
 }

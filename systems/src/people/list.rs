@@ -34,10 +34,6 @@ impl View for UserView {
         let keys = world.resource::<Keys>().of(id).len() + usize::from(user.key_hash.is_some());
         Some(Self { id, user, keys })
     }
-
-    fn passes(&self, (): &()) -> bool {
-        true
-    }
 }
 
 /// A key as readers see it.

@@ -14,7 +14,7 @@ use super::{error_codes, limits};
 use crate::agent::{is_limited, reaches_of};
 use crate::config::Settings;
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::entities::{self, Entities, Mirrored, Places, Put, indexed, put_under, state};
 use crate::kernel::index;
 use crate::kernel::kept::Kept;
 use crate::kernel::quota::Quota;
@@ -101,15 +101,10 @@ impl VersionPlaces {
     }
 }
 
-impl Places<PromptVersion> for VersionPlaces {
-    fn insert(&mut self, id: PromptVersionId, version: &PromptVersion) {
-        self.of.insert((version.agent, id));
-        self.shares.add(version.holder, 1, version.bytes());
-    }
-
-    fn remove(&mut self, id: PromptVersionId, version: &PromptVersion) {
-        self.of.remove(&(version.agent, id));
-        self.shares.remove(version.holder, 1, version.bytes());
+impl Mirrored<PromptVersion> for VersionPlaces {
+    fn place(&mut self, id: PromptVersionId, version: &PromptVersion, is_in: bool) {
+        self.of.put((version.agent, id), is_in);
+        self.shares.put(version.holder, 1, version.bytes(), is_in);
     }
 }
 
@@ -195,22 +190,11 @@ impl ImpressionPlaces {
     }
 }
 
-impl Places<PromptImpression> for ImpressionPlaces {
-    fn insert(&mut self, id: PromptImpressionId, impression: &PromptImpression) {
-        self.of.entry(impression.experiment).or_default().insert(id);
-        self.in_session.insert((impression.session, id));
-        self.kept.insert(impression.holder, impression.at, id, 0);
-    }
-
-    fn remove(&mut self, id: PromptImpressionId, impression: &PromptImpression) {
-        if let Some(all) = self.of.get_mut(&impression.experiment) {
-            all.remove(&id);
-            if all.is_empty() {
-                self.of.remove(&impression.experiment);
-            }
-        }
-        self.in_session.remove(&(impression.session, id));
-        self.kept.remove(impression.holder, impression.at, id, 0);
+impl Mirrored<PromptImpression> for ImpressionPlaces {
+    fn place(&mut self, id: PromptImpressionId, impression: &PromptImpression, is_in: bool) {
+        put_under(&mut self.of, impression.experiment, id, is_in);
+        self.in_session.put((impression.session, id), is_in);
+        self.kept.put(impression.holder, impression.at, id, 0, is_in);
     }
 }
 

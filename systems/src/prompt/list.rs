@@ -48,10 +48,7 @@ impl View for PromptVersionView {
     fn page(world: &World, list: &List<Self>) -> Result<ViewPage<Self>, Refusal> {
         check_enabled(world)?;
         reached(world, list.filter)?;
-        let all = world.resource::<Versions>();
-        let total = list.after.is_none().then(|| all.of(list.filter, None).count());
-        let found = all.of(list.filter, list.after).filter_map(|id| Some((id, all.get(id)?)));
-        Ok(list.filled(world, total, found))
+        Ok(list.counted(world, |after| world.resource::<Versions>().of(list.filter, after)))
     }
 
     fn seen(world: &World, id: PromptVersionId) -> Result<Self, Refusal> {
@@ -88,10 +85,7 @@ impl View for PromptExperimentView {
     fn page(world: &World, list: &List<Self>) -> Result<ViewPage<Self>, Refusal> {
         check_enabled(world)?;
         reached(world, list.filter)?;
-        let all = world.resource::<Experiments>();
-        let total = list.after.is_none().then(|| all.of(list.filter, None).count());
-        let found = all.of(list.filter, list.after).filter_map(|id| Some((id, all.get(id)?)));
-        Ok(list.filled(world, total, found))
+        Ok(list.counted(world, |after| world.resource::<Experiments>().of(list.filter, after)))
     }
 
     fn seen(world: &World, id: PromptExperimentId) -> Result<Self, Refusal> {

@@ -20,6 +20,7 @@ use crate::kernel::entities::{View, change, find, state};
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::quota::Used;
+use crate::kernel::text::check_length;
 
 /// Saves a system prompt as the next version of an agent. The agent goes on with the prompt that it has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,9 +85,7 @@ fn note(world: &mut World, kind: AuditKind, id: PromptVersionId, version: &Promp
 
 /// Refuses a text that is too long, or has NUL.
 pub(super) fn check_text(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    if text.len() > most {
-        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
-    }
+    check_length(field, text, most)?;
     if text.contains('\0') {
         return Err(Refusal::bad_field(field, format!("{field} must not contain NUL characters")));
     }

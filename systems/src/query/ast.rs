@@ -32,24 +32,22 @@ pub(super) enum Column {
     Sum(Aggregate, Option<Name>),
 }
 
-/// What is made of the rows of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Aggregate {
-    /// How many there are; of a field, how many have one.
-    Count,
-    /// The sum.
-    Sum,
-    /// The least.
-    Min,
-    /// The greatest.
-    Max,
-    /// The mean.
-    Avg,
+agentsvc_components::enum_words! {
+    /// What is made of the rows of a group.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Aggregate [ALL, as_str] {
+        /// How many there are; of a field, how many have one.
+        Count = "count",
+        /// The sum.
+        Sum = "sum",
+        /// The least.
+        Min = "min",
+        /// The greatest.
+        Max = "max",
+        /// The mean.
+        Avg = "avg",
+    }
 }
-
-agentsvc_components::enum_words! { pub(super) Aggregate [ALL, as_str] {
-    Count = "count", Sum = "sum", Min = "min", Max = "max", Avg = "avg",
-} }
 
 /// What rows are sorted by.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! A schedule or cron job is created (spec 1, POST /api/schedules and POST /api/cron/jobs).
 
+use crate::kernel::text;
 use crate::schedule::audit_kinds;
 use std::str::FromStr;
 
@@ -181,28 +182,16 @@ fn check(new: &NewSchedule, now: Timestamp) -> Result<(Rule, Tz), Refusal> {
 
 /// Refuses a name that is none. A cron job must have one.
 pub(super) fn check_name(kind: ScheduleKind, name: Option<&str>) -> Result<(), Refusal> {
-    let bad = |text: String| Err(Refusal::bad_field("name", text));
     match name.map(str::trim) {
         None if kind == ScheduleKind::Schedule => Ok(()),
-        None | Some("") => bad("name must not be empty".to_owned()),
-        Some(name) if name.len() > limit::NAME_BYTES_MAX => {
-            bad(format!("name is longer than {} bytes", limit::NAME_BYTES_MAX))
-        }
-        Some(name) if name.chars().any(char::is_control) => bad("name must not contain control characters".to_owned()),
-        Some(_) => Ok(()),
+        name => text::check_name("name", name.unwrap_or_default(), limit::NAME_BYTES_MAX),
     }
 }
 
 /// Refuses a prompt that says nothing, or too much.
 pub(super) fn check_prompt(prompt: &str) -> Result<(), Refusal> {
-    let most = limit::SCHEDULE_PROMPT_BYTES_MAX;
-    if prompt.trim().is_empty() {
-        return Err(Refusal::bad_field("prompt", "prompt must not be empty"));
-    }
-    if prompt.len() > most {
-        return Err(Refusal::bad_field("prompt", format!("prompt is longer than {most} bytes")));
-    }
-    Ok(())
+    text::check_filled("prompt", prompt.trim())?;
+    text::check_length("prompt", prompt, limit::SCHEDULE_PROMPT_BYTES_MAX)
 }
 
 /// Reads a rule.

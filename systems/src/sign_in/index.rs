@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed};
 use crate::kernel::quota::Quota;
 use crate::people;
 
@@ -56,17 +56,12 @@ impl SignInPlaces {
     }
 }
 
-impl Places<SignInSession> for SignInPlaces {
-    fn insert(&mut self, id: SignInId, it: &SignInSession) {
-        self.of.extend(it.user.map(|user| (user, id)));
-        self.ends.insert((it.expires_at, id));
-    }
-
-    fn remove(&mut self, id: SignInId, it: &SignInSession) {
+impl Mirrored<SignInSession> for SignInPlaces {
+    fn place(&mut self, id: SignInId, it: &SignInSession, is_in: bool) {
         if let Some(user) = it.user {
-            self.of.remove(&(user, id));
+            self.of.put((user, id), is_in);
         }
-        self.ends.remove(&(it.expires_at, id));
+        self.ends.put((it.expires_at, id), is_in);
     }
 }
 

@@ -1,5 +1,6 @@
 //! A task is put in the queue.
 
+use crate::kernel::text::{check_length, check_line, check_name};
 use crate::task::audit_kinds;
 use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
@@ -47,10 +48,7 @@ command!(write "post_task" PostTask => TaskView, Root, |it, world| Answer::store
 fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     let PostTask { title, description, assignee, posted_by, by } = command;
     let title = title.trim();
-    if title.is_empty() {
-        return Err(Refusal::bad_field("title", "title must not be empty"));
-    }
-    check_line("title", title, limit::TASK_TITLE_BYTES_MAX)?;
+    check_name("title", title, limit::TASK_TITLE_BYTES_MAX)?;
     check_text("description", &description)?;
     check_line("assignee", assignee.as_deref().unwrap_or_default(), limit::NAME_BYTES_MAX)?;
     if let Some(to) = assignee.as_deref().filter(|to| !to.is_empty() && is_limited(world)) {
@@ -124,24 +122,9 @@ pub(super) fn is_assigned(world: &World, task: &Task, agent: Entity) -> bool {
     is_name && (task.assigned == Some(id) || task.user.map_or_else(|| is_shared(world, agent), is_of))
 }
 
-/// Refuses what does not fit on one line of `most` bytes.
-fn check_line(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    if text.len() > most {
-        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(Refusal::bad_field(field, format!("{field} must not contain control characters")));
-    }
-    Ok(())
-}
-
 /// Refuses a text that is too long for a task.
 pub(super) fn check_text(field: &str, text: &str) -> Result<(), Refusal> {
-    let most = limit::TASK_TEXT_BYTES_MAX;
-    if text.len() > most {
-        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
-    }
-    Ok(())
+    check_length(field, text, limit::TASK_TEXT_BYTES_MAX)
 }
 
 /// Refuses whom whoever acts must not know of: tasks of a user with a limited role are for agents of the user.

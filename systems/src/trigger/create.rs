@@ -1,5 +1,6 @@
 //! A trigger is made: by a request, or with the agent whose manifest has it.
 
+use crate::kernel::text::{check_filled, check_length};
 use crate::trigger::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
@@ -94,14 +95,8 @@ fn check_room(world: &World, holder: Option<Holder>, more: usize, bytes: usize) 
 
 /// Refuses a message that is empty or too long.
 pub(super) fn check_template(template: &str) -> Result<(), Refusal> {
-    let most = limit::PROMPT_TEMPLATE_BYTES_MAX;
-    if template.trim().is_empty() {
-        return Err(Refusal::bad_field("prompt_template", "prompt_template must not be empty"));
-    }
-    if template.len() > most {
-        return Err(Refusal::bad_field("prompt_template", format!("prompt_template is longer than {most} bytes")));
-    }
-    Ok(())
+    check_filled("prompt_template", template.trim())?;
+    check_length("prompt_template", template, limit::PROMPT_TEMPLATE_BYTES_MAX)
 }
 
 /// The agent that a trigger is to route to.

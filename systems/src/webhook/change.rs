@@ -18,6 +18,7 @@ use crate::kernel::command::{Answer, Place, command};
 use crate::kernel::entities::{Removable, Remove, View, change, find, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
+use crate::kernel::text;
 
 /// What a client says of a webhook. A field that is left out has its default when the webhook is made, and stays as it is
 /// when it changes.
@@ -48,7 +49,7 @@ impl WebhookFields {
             changed.url = url;
         }
         if let Some(name) = self.name {
-            changed.name = checked_name(&name)?;
+            changed.name = text::name("name", &name, limits::WEBHOOK_NAME_BYTES_MAX)?;
         }
         if let Some(events) = self.events {
             changed.events = words::checked(&events)?;
@@ -73,23 +74,9 @@ fn forgive(webhook: &mut Webhook) {
     (webhook.failing_since, webhook.last_failed_at, webhook.disabled_reason) = (None, None, None);
 }
 
-fn checked_name(name: &str) -> Result<Box<str>, Refusal> {
-    let (name, most) = (name.trim(), limits::WEBHOOK_NAME_BYTES_MAX);
-    let bad = |text: String| Err(Refusal::bad_field("name", text));
-    match name {
-        "" => bad("name must not be empty".to_owned()),
-        name if name.len() > most => bad(format!("name is longer than {most} bytes")),
-        name if name.chars().any(char::is_control) => bad("name must not contain control characters".to_owned()),
-        name => Ok(name.into()),
-    }
-}
-
 /// Whether the host may be reached was looked at outside.
 fn checked_url(url: &str) -> Result<Box<str>, Refusal> {
-    let most = limits::WEBHOOK_URL_BYTES_MAX;
-    if url.len() > most {
-        return Err(Refusal::bad_field("url", format!("url is longer than {most} bytes")));
-    }
+    text::check_length("url", url, limits::WEBHOOK_URL_BYTES_MAX)?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         return Err(Refusal::bad_field("url", "url must begin with http:// or https://"));
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{error_codes, limits, words};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed, put_under, state};
 use crate::kernel::job::Jobs;
 use crate::kernel::quota::Quota;
 
@@ -52,20 +52,9 @@ fn words_of(webhook: &Webhook) -> impl Iterator<Item = &'static str> + '_ {
     webhook.events.iter().filter(|_| webhook.enabled).filter_map(|event| words::parse(event))
 }
 
-impl Places<Webhook> for WebhookPlaces {
-    fn insert(&mut self, id: WebhookId, webhook: &Webhook) {
-        for word in words_of(webhook) {
-            self.0.entry(word).or_default().insert(id);
-        }
-    }
-
-    fn remove(&mut self, id: WebhookId, webhook: &Webhook) {
-        for word in words_of(webhook) {
-            if let Some(wanting) = self.0.get_mut(word) {
-                wanting.remove(&id);
-            }
-        }
-        self.0.retain(|_, wanting| !wanting.is_empty());
+impl Mirrored<Webhook> for WebhookPlaces {
+    fn place(&mut self, id: WebhookId, webhook: &Webhook, is_in: bool) {
+        words_of(webhook).for_each(|word| put_under(&mut self.0, word, id, is_in));
     }
 }
 
@@ -97,16 +86,11 @@ impl DeliveryPlaces {
     }
 }
 
-impl Places<Delivery> for DeliveryPlaces {
-    fn insert(&mut self, id: DeliveryId, delivery: &Delivery) {
-        self.of.insert((delivery.webhook, id));
-        self.ended.extend(delivery.ended_at.map(|at| (delivery.webhook, at, id)));
-    }
-
-    fn remove(&mut self, id: DeliveryId, delivery: &Delivery) {
-        self.of.remove(&(delivery.webhook, id));
+impl Mirrored<Delivery> for DeliveryPlaces {
+    fn place(&mut self, id: DeliveryId, delivery: &Delivery, is_in: bool) {
+        self.of.put((delivery.webhook, id), is_in);
         if let Some(at) = delivery.ended_at {
-            self.ended.remove(&(delivery.webhook, at, id));
+            self.ended.put((delivery.webhook, at, id), is_in);
         }
     }
 }

@@ -75,9 +75,6 @@ impl View for DeliveryView {
     /// Newest first.
     fn page(world: &World, list: &List<Self>) -> Result<ViewPage<Self>, Refusal> {
         find::<Webhook>(world, list.filter)?;
-        let all = world.resource::<Deliveries>();
-        let total = list.after.is_none().then(|| all.of(list.filter, None).count());
-        let found = all.of(list.filter, list.after).filter_map(|id| Some((id, all.get(id)?)));
-        Ok(list.filled(world, total, found))
+        Ok(list.counted(world, |after| world.resource::<Deliveries>().of(list.filter, after)))
     }
 }

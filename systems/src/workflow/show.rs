@@ -12,7 +12,7 @@ use super::error_codes;
 use super::reach::is_known;
 use crate::agent::is_limited;
 use crate::kernel::command::Place;
-use crate::kernel::entities::{Entities, List, Places, View, indexed};
+use crate::kernel::entities::{Entities, List, Mirrored, Put, View, indexed};
 use crate::kernel::index::id_of;
 use crate::kernel::quota::Quota;
 use crate::kernel::share::Shares;
@@ -46,15 +46,10 @@ impl DefinitionPlaces {
     }
 }
 
-impl Places<Workflow> for DefinitionPlaces {
-    fn insert(&mut self, id: WorkflowId, workflow: &Workflow) {
-        self.named.insert((workflow.name.clone(), id));
-        self.shares.add(workflow.holder, 1, workflow.bytes());
-    }
-
-    fn remove(&mut self, id: WorkflowId, workflow: &Workflow) {
-        self.named.remove(&(workflow.name.clone(), id));
-        self.shares.remove(workflow.holder, 1, workflow.bytes());
+impl Mirrored<Workflow> for DefinitionPlaces {
+    fn place(&mut self, id: WorkflowId, workflow: &Workflow, is_in: bool) {
+        self.named.put((workflow.name.clone(), id), is_in);
+        self.shares.put(workflow.holder, 1, workflow.bytes(), is_in);
     }
 }
 
@@ -96,10 +91,6 @@ impl View for WorkflowSummary {
         let (name, description) = (name.clone(), description.clone());
         Some(Self { id: id_of(world, at), name, description, steps: steps.len(), created_at: *created_at })
     }
-
-    fn passes(&self, (): &()) -> bool {
-        true
-    }
 }
 
 impl View for WorkflowView {
@@ -110,9 +101,5 @@ impl View for WorkflowView {
 
     fn of(world: &World, at: Entity) -> Option<Self> {
         Some(Self { id: id_of(world, at), workflow: world.get::<Workflow>(at)?.clone() })
-    }
-
-    fn passes(&self, (): &()) -> bool {
-        true
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply as Answer};
 use crate::support::model_server::{Gate, ModelServer, Received, Reply};
-use crate::support::until;
+use crate::support::{changed, until};
 
 /// What the servers answer from now on, and what they gave out.
 #[derive(Default)]
@@ -55,17 +55,6 @@ fn form(request: &Received) -> BTreeMap<String, String> {
 pub(super) fn pairs(text: &str) -> BTreeMap<String, String> {
     let url = reqwest::Url::parse(&format!("http://h/?{text}")).unwrap();
     url.query_pairs().into_owned().collect()
-}
-
-fn json_reply(status: u16, body: &Value) -> Reply {
-    Reply::raw(status, &[("content-type", "application/json")], &body.to_string())
-}
-
-fn with(mut body: Value, changes: &Value) -> Value {
-    for (key, value) in changes.as_object().into_iter().flatten() {
-        body[key] = value.clone();
-    }
-    body
 }
 
 impl Server {
@@ -135,21 +124,21 @@ impl Script {
             "/.well-known/oauth-protected-resource/mcp" => {
                 let body = json!({ "resource": format!("{root}/mcp"), "authorization_servers": [root],
                     "scopes_supported": ["read", "write"] });
-                json_reply(200, &with(body, &self.resource))
+                Reply::json(200, &changed(body, &self.resource))
             }
             "/.well-known/oauth-authorization-server" => {
                 let body = json!({ "issuer": root, "authorization_endpoint": format!("{root}/authorize"),
                     "token_endpoint": format!("{root}/token"), "registration_endpoint": format!("{root}/register"),
                     "revocation_endpoint": format!("{root}/revoke"), "code_challenge_methods_supported": ["S256"] });
-                json_reply(200, &with(body, &self.issuer))
+                Reply::json(200, &changed(body, &self.issuer))
             }
             "/register" => {
                 self.count += 1;
-                json_reply(201, &with(json!({ "client_id": format!("client-{}", self.count) }), &self.client))
+                Reply::json(201, &changed(json!({ "client_id": format!("client-{}", self.count) }), &self.client))
             }
             "/token" => {
                 let (status, body) = self.token(&form(request));
-                let reply = json_reply(status, &body);
+                let reply = Reply::json(status, &body);
                 self.gate.as_ref().map_or(reply.clone(), |gate| reply.gated(gate))
             }
             "/revoke" => {
@@ -207,7 +196,7 @@ impl Script {
             Some(_) => return Reply::raw(202, &[], ""),
             None => return Reply::raw(405, &[], ""),
         };
-        json_reply(200, &json!({ "jsonrpc": "2.0", "id": request.body["id"], "result": result }))
+        Reply::json(200, &json!({ "jsonrpc": "2.0", "id": request.body["id"], "result": result }))
     }
 }
 

@@ -12,6 +12,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::support::changed;
 use crate::support::daemon::Daemon;
 use crate::support::model_server::{ModelServer, Received, Reply};
 
@@ -66,17 +67,6 @@ pub(super) struct Provider {
 /// The names and values of a form or query.
 pub(super) fn pairs(text: &str) -> BTreeMap<String, String> {
     reqwest::Url::parse(&format!("http://h/?{text}")).unwrap().query_pairs().into_owned().collect()
-}
-
-fn json_reply(status: u16, body: &Value) -> Reply {
-    Reply::raw(status, &[("content-type", "application/json")], &body.to_string())
-}
-
-fn with(mut body: Value, changes: &Value) -> Value {
-    for (key, value) in changes.as_object().into_iter().flatten() {
-        body[key] = value.clone();
-    }
-    body
 }
 
 fn new_key() -> EcdsaKeyPair {
@@ -167,18 +157,18 @@ impl Script {
                     "token_endpoint": format!("{root}/token"), "jwks_uri": format!("{root}/keys"),
                     "userinfo_endpoint": format!("{root}/userinfo"),
                     "introspection_endpoint": format!("{root}/introspect") });
-                json_reply(200, &with(body, &self.document))
+                Reply::json(200, &changed(body, &self.document))
             }
-            "/keys" => json_reply(200, &json!({ "keys": [self.public()] })),
+            "/keys" => Reply::json(200, &json!({ "keys": [self.public()] })),
             "/token" => self.token(root, request),
             "/userinfo" => {
                 let usual = json!({ "sub": "1", "email": "ann@example.com", "email_verified": true });
-                json_reply(200, &with(usual, &self.profile))
+                Reply::json(200, &changed(usual, &self.profile))
             }
             "/introspect" => {
                 let form = pairs(request.body.as_str().unwrap_or_default());
                 let is_known = form["token"] == "opaque-canary";
-                json_reply(200, &json!({ "active": is_known, "sub": "1", "scope": "a", "secret": "not shown" }))
+                Reply::json(200, &json!({ "active": is_known, "sub": "1", "scope": "a", "secret": "not shown" }))
             }
             _ => Reply::raw(404, &[], ""),
         }
@@ -198,13 +188,13 @@ impl Script {
         let challenge = encoded(Sha256::digest(form["code_verifier"].as_bytes()));
         let known = self.codes.remove(&form["code"]);
         let Some((_, _, nonce)) = known.filter(|of| of.0 == challenge && of.1 == form["redirect_uri"]) else {
-            return json_reply(400, &json!({ "error": "invalid_grant", "error_description": "echo canary" }));
+            return Reply::json(400, &json!({ "error": "invalid_grant", "error_description": "echo canary" }));
         };
         let claims = json!({ "iss": root, "aud": "me", "sub": "1", "nonce": nonce, "iat": now(), "exp": now() + 300,
             "email": "Ann@Example.com", "email_verified": true, "name": "Ann" });
-        let token = self.sign(&with(claims, &self.claims));
+        let token = self.sign(&changed(claims, &self.claims));
         self.tokens.push(token.clone());
-        json_reply(200, &json!({ "access_token": "access-canary", "token_type": "Bearer", "id_token": token }))
+        Reply::json(200, &json!({ "access_token": "access-canary", "token_type": "Bearer", "id_token": token }))
     }
 
     /// A token that says this.

@@ -8,9 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::http::call::Call;
-use crate::http::crud::{Listed, Shown};
-use crate::http::error::Error;
+use crate::http::crud::shown;
 use crate::http::json::given;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
@@ -68,18 +66,7 @@ shape! {
     }
 }
 
-impl Shown for ExternalAgentItem {
-    type View = A2aAgentView;
-    const NOUN: &'static str = "the external agent";
-}
-
-impl Listed for ExternalAgentItem {
-    const PLURAL: &'static str = "agents";
-
-    fn filter(_: &Call) -> Result<(), Error> {
-        Ok(())
-    }
-}
+shown!(ExternalAgentItem: A2aAgentView, "the external agent"; "agents", |_| Ok(()));
 
 /// A part of an answer.
 #[derive(Serialize, JsonSchema)]
@@ -130,18 +117,7 @@ shape! {
     }
 }
 
-impl Shown for SentTaskItem {
-    type View = A2aSentView;
-    const NOUN: &'static str = "the task";
-}
-
-impl Listed for SentTaskItem {
-    const PLURAL: &'static str = "tasks";
-
-    fn filter(_: &Call) -> Result<Option<agentsvc_components::AgentId>, Error> {
-        Ok(None)
-    }
-}
+shown!(SentTaskItem: A2aSentView, "the task"; "tasks", |_| Ok(None));
 
 /// An external agent to discover.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -7,7 +7,6 @@ use agentsvc_components::Refusal;
 use agentsvc_components::a2a::outbound::A2aSentId;
 use agentsvc_systems::a2a::outbound::{A2aSentView, AwaitA2aSent, FindA2aAgent, SendToA2aAgent};
 use agentsvc_systems::kernel::entities::Get;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -15,7 +14,7 @@ use uuid::Uuid;
 use super::{check_granted, shown};
 use crate::a2a::config::A2a;
 use crate::a2a::outbound::host::spelled;
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// How long a call waits for the answer; less than a tool may run.
 const WAIT_MAX: Duration = Duration::from_secs(110);
@@ -25,7 +24,7 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "a2a_send",
     "Sends a message to an external agent over A2A and waits for its answer, at most about two minutes; a task that takes \
      longer goes on, and a2a_status tells its end. Answers are untrusted.",
-    run,
+    |context, text| on_input(context, text, run),
 )
 .safe()
 .needs(Need::Network)
@@ -45,29 +44,25 @@ struct Input {
     task_id: Option<Uuid>,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { agent, message, task_id } = input(&text)?;
-        let named = if agent.contains("://") { spelled(&agent)? } else { agent };
-        let view = context.ask(FindA2aAgent(named)).await?;
-        check_granted(&context, &view.agent.card.endpoint)?;
-        // A repeated call is the same row of the same turn.
-        let key = context.turn().map_or_else(String::new, |turn| format!("{turn}:{}", context.run.index));
-        let sent = context
-            .ask(SendToA2aAgent {
-                to: view.id,
-                from: context.agent(),
-                message,
-                context: None,
-                continues: task_id.map(A2aSentId),
-                key,
-                per_minute: context.parts.settings.get::<A2a>().external_rate_per_minute,
-            })
-            .await?;
-        let view =
-            awaited(&context.bridge(), sent.id).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
-        Ok(Ended::Text(shown(&view)))
-    })
+async fn run(context: Context, Input { agent, message, task_id }: Input) -> Result<Ended, String> {
+    let named = if agent.contains("://") { spelled(&agent)? } else { agent };
+    let view = context.ask(FindA2aAgent(named)).await?;
+    check_granted(&context, &view.agent.card.endpoint)?;
+    // A repeated call is the same row of the same turn.
+    let key = context.turn().map_or_else(String::new, |turn| format!("{turn}:{}", context.run.index));
+    let sent = context
+        .ask(SendToA2aAgent {
+            to: view.id,
+            from: context.agent(),
+            message,
+            context: None,
+            continues: task_id.map(A2aSentId),
+            key,
+            per_minute: context.parts.settings.get::<A2a>().external_rate_per_minute,
+        })
+        .await?;
+    let view = awaited(&context.bridge(), sent.id).await.map_err(|refusal| format!("Refused: {}.", refusal.message))?;
+    Ok(Ended::Text(shown(&view)))
 }
 
 /// The task when it has ended, or as it is after the longest wait.

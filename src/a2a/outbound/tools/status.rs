@@ -3,21 +3,23 @@
 use agentsvc_components::a2a::outbound::A2aSentId;
 use agentsvc_systems::a2a::outbound::A2aSentView;
 use agentsvc_systems::kernel::entities::Get;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::shown;
-use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
 
 /// The table row.
-pub(super) const TOOL: Tool =
-    Tool::new::<Input>("a2a_status", "Tells where a task is that you sent with a2a_send, and its answer.", run)
-        .safe()
-        .needs(Need::Network)
-        .anywhere()
-        .order(39);
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "a2a_status",
+    "Tells where a task is that you sent with a2a_send, and its answer.",
+    |context, text| on_input(context, text, run),
+)
+.safe()
+.needs(Need::Network)
+.anywhere()
+.order(39);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,13 +28,10 @@ struct Input {
     task_id: Uuid,
 }
 
-fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move {
-        let Input { task_id } = input(&text)?;
-        let view = context.ask(Get::<A2aSentView>(A2aSentId(task_id))).await?;
-        if view.task.from != context.agent() {
-            return Err(format!("Refused: sent A2A task not found: {task_id}."));
-        }
-        Ok(Ended::Text(shown(&view)))
-    })
+async fn run(context: Context, Input { task_id }: Input) -> Result<Ended, String> {
+    let view = context.ask(Get::<A2aSentView>(A2aSentId(task_id))).await?;
+    if view.task.from != context.agent() {
+        return Err(format!("Refused: sent A2A task not found: {task_id}."));
+    }
+    Ok(Ended::Text(shown(&view)))
 }

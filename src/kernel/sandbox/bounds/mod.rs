@@ -30,32 +30,24 @@ const RESERVED_PIDS: u64 = 300;
 /// The most that the kernel takes.
 const PIDS_MAX: u64 = 4 << 20;
 
-/// What keeps the memory and the processes of a whole command within bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bound {
-    /// Nothing: each process has its own limits, and they have none together.
-    #[default]
-    None,
-    /// The supervisor, which looks 20 times a second and kills a command that has too much.
-    Sampling,
-    /// The kernel, by the numbers that there are for processes in a PID namespace.
-    Namespace,
-    /// The kernel, by a cgroup.
-    Cgroup,
+agentsvc_components::enum_words! {
+    /// What keeps the memory and the processes of a whole command within bounds.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Bound [as_str] {
+        /// Nothing: each process has its own limits, and they have none together.
+        #[default]
+        None = "none",
+        /// The supervisor, which looks 20 times a second and kills a command that has too much.
+        Sampling = "sampling",
+        /// The kernel, by the numbers that there are for processes in a PID namespace.
+        Namespace = "namespace",
+        /// The kernel, by a cgroup.
+        Cgroup = "cgroup",
+    }
 }
 
 impl Bound {
-    /// For reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sampling => "sampling",
-            Self::Namespace => "namespace",
-            Self::Cgroup => "cgroup",
-        }
-    }
-
     /// What a command gets that is in a cgroup of its own, or is not.
     pub(super) fn of(has_cgroup: bool) -> Self {
         match has_cgroup {

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::config::{McpClient, SamplingRule};
-use crate::kernel::config::Word;
 use elicitation::Elicitation;
 use sampling::Sampling;
 
@@ -87,7 +86,7 @@ impl Rules {
 
     /// The word for its rule of sampling.
     pub(super) fn sampling_word(self) -> &'static str {
-        SamplingRule::WORDS.iter().find(|(_, rule)| *rule == self.sampling).map_or("off", |(word, _)| word)
+        self.sampling.as_str()
     }
 
     /// What follows for the connection.

@@ -77,34 +77,22 @@ pub struct Role {
     pub base: Option<String>,
 }
 
-/// Kind of a requirement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequirementKind {
-    /// A program is found.
-    #[default]
-    Binary,
-    /// An environment variable of the daemon is set.
-    EnvVar,
-    /// The same, for a key.
-    ApiKey,
-    /// One of several variables is set; `check_value` has commas between them.
-    AnyEnvVar,
-    /// An MCP server is there.
-    Integration,
-}
-
-impl RequirementKind {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Binary => "binary",
-            Self::EnvVar => "env_var",
-            Self::ApiKey => "api_key",
-            Self::AnyEnvVar => "any_env_var",
-            Self::Integration => "integration",
-        }
+agentsvc_components::enum_words! {
+    /// Kind of a requirement.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RequirementKind [as_str] {
+        /// A program is found.
+        #[default]
+        Binary = "binary",
+        /// An environment variable of the daemon is set.
+        EnvVar = "env_var",
+        /// The same, for a key.
+        ApiKey = "api_key",
+        /// One of several variables is set; `check_value` has commas between them.
+        AnyEnvVar = "any_env_var",
+        /// An MCP server is there.
+        Integration = "integration",
     }
 }
 
@@ -136,28 +124,18 @@ impl Requirement {
     }
 }
 
-/// Kind of a setting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SettingKind {
-    /// One of its options.
-    Select,
-    /// Any text.
-    #[default]
-    Text,
-    /// `true` or `false`.
-    Toggle,
-}
-
-impl SettingKind {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Select => "select",
-            Self::Text => "text",
-            Self::Toggle => "toggle",
-        }
+agentsvc_components::enum_words! {
+    /// Kind of a setting.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SettingKind [as_str] {
+        /// One of its options.
+        Select = "select",
+        /// Any text.
+        #[default]
+        Text = "text",
+        /// `true` or `false`.
+        Toggle = "toggle",
     }
 }
 

@@ -58,26 +58,24 @@ pub(crate) enum Expr {
     Holds(At<Term>),
 }
 
-/// How two values are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    /// `=`
-    Equal,
-    /// `!=`
-    Unequal,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
+agentsvc_components::enum_words! {
+    /// How two values are compared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Comparison [ALL, as_str] {
+        /// `=`
+        Equal = "=",
+        /// `!=`
+        Unequal = "!=",
+        /// `<`
+        Less = "<",
+        /// `<=`
+        LessOrEqual = "<=",
+        /// `>`
+        Greater = ">",
+        /// `>=`
+        GreaterOrEqual = ">=",
+    }
 }
-
-agentsvc_components::enum_words! { pub(crate) Comparison [ALL, as_str] {
-    Equal = "=", Unequal = "!=", Less = "<", LessOrEqual = "<=", Greater = ">", GreaterOrEqual = ">=",
-} }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]

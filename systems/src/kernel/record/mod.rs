@@ -23,6 +23,7 @@ pub use kind::{Kind, ReadRow, put, put_component, read_as, remove};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::{AgentId, LogId};
@@ -82,6 +83,17 @@ pub fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error>
     }
 }
 
+/// The SHA-256 of these parts, each with its length before it.
+#[must_use]
+pub fn digest<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.as_ref().len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
 /// Bytes as lower-case hex.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -90,6 +102,15 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// The bytes of a text in hex, in either case; nothing for any other text.
+#[must_use]
+pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    if rest.is_empty() { bytes.collect() } else { None }
 }
 
 pub(crate) fn op(space: Space, key: Vec<u8>, value: Option<Vec<u8>>) -> Op {

@@ -441,3 +441,12 @@ fn messages_come_back_and_sort_by_log_turn_and_row() {
     assert!(op.key < next && op.key.starts_with(&log_prefix(at.log)));
     assert_eq!(parse_message_key(b"r123"), None);
 }
+
+#[test]
+fn hexadecimal_is_read_strictly() {
+    assert_eq!(unhex(b"00fFa1"), Some(vec![0, 255, 161]));
+    assert_eq!(unhex(b""), Some(Vec::new()));
+    for wrong in ["0", "0g", "0x00", "äa"] {
+        assert_eq!(unhex(wrong.as_bytes()), None, "{wrong}");
+    }
+}

@@ -58,8 +58,12 @@ fn main() {
 /// Appends entries as a daemon does, with a signed checkpoint behind every step.
 fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
     let begun = Instant::now();
-    let outlets =
-        Outlets { effects: Arc::new(|_| ()), told: Arc::new(|_| ()), fatal: Arc::new(|cause| panic!("{cause}")) };
+    let outlets = Outlets {
+        effects: Arc::new(|_| ()),
+        told: Arc::new(|_| ()),
+        reopen: Arc::new(|| ()),
+        fatal: Arc::new(|cause| panic!("{cause}")),
+    };
     let writer = Writer::start(store.clone(), outlets).expect("a writer");
     let queue = writer.queue();
     let mut engine = Engine::new(Settings::default(), [1; 32]);

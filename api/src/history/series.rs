@@ -11,19 +11,19 @@ use crate::http::error::Error;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 
-/// How long a step is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Step {
-    /// A minute.
-    Minute,
-    /// An hour.
-    #[default]
-    Hour,
-    /// A day in UTC.
-    Day,
+enum_words! {
+    /// How long a step is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) enum Step [parse] {
+        /// A minute.
+        Minute = "minute",
+        /// An hour.
+        #[default]
+        Hour = "hour",
+        /// A day in UTC.
+        Day = "day",
+    }
 }
-
-enum_words! { pub(super) Step [parse] { Minute = "minute", Hour = "hour", Day = "day" } }
 
 impl Step {
     const fn ms(self) -> i64 {

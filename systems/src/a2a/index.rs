@@ -77,11 +77,6 @@ impl TaskPlaces {
         (self.open_of.get(client).copied().unwrap_or(0), together)
     }
 
-    /// Is there a task of a client with a key?
-    pub(super) fn has_known(&self) -> bool {
-        !self.known.is_empty()
-    }
-
     /// The client with a key whose conversation this is.
     pub(super) fn known_client(&self, session: SessionId) -> Option<&str> {
         let mut of = self.known.range((session, Box::from(""))..);

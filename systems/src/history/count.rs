@@ -21,7 +21,7 @@ use crate::usage::calendar;
 pub(super) fn install(world: &mut World) {
     world.init_resource::<History>();
     on(world, |world, closed: &TurnClosed| {
-        let ms = u64::try_from(world.resource::<Now>().0.ms_since(closed.since)).unwrap_or(0);
+        let ms = world.resource::<Now>().0.ms_since(closed.since);
         count(world, |minute| {
             minute.lasted(ms);
             match closed.end {

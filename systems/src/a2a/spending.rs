@@ -67,7 +67,7 @@ pub(super) fn reserves(world: &mut World, call: &StrangersReserve) {
     if !call.strangers.holds(Taint::GUEST) {
         return;
     }
-    let client = if call.is_over { None } else { client_of(world, call.began_in).map(Box::from) };
+    let client: Option<Box<str>> = if call.is_over { None } else { client_of(world, call.began_in).map(Box::from) };
     let mut reserved = world.resource_mut::<Reserved>();
     if !call.is_over {
         reserved.known.extend(client.clone().map(|client| (call.attempt, client)));
@@ -87,7 +87,7 @@ pub(super) fn reserves(world: &mut World, call: &StrangersReserve) {
 /// What is reserved for calls that are out of the same client, or of all without a key.
 fn reserved(world: &World, client: Option<&str>) -> Micros {
     let sums = &world.resource::<Reserved>().sums;
-    sums.get(&client.map(Box::from)).copied().unwrap_or(Micros::ZERO)
+    sums.get(&client.map(Box::<str>::from)).copied().unwrap_or(Micros::ZERO)
 }
 
 /// Says which sum is wrong.

@@ -27,16 +27,19 @@ const PER_HOLDER: &[(&str, &str)] = &[
     ),
     (
         "a2a",
-        "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX \
+        "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX A2A_SENDS_OUT_MAX A2A_AGENT_SENDS_OUT_MAX \
       A2A_CLIENT_TASKS_OPEN_MAX A2A_KNOWN_CLIENTS_MAX A2A_KNOWN_OPEN_REQUESTS_MAX A2A_KNOWN_TASKS_OPEN_MAX",
     ),
     ("agent", "AGENTS_MAX AGENT_DESCENDANTS_MAX AGENT_DESCENDANTS_BYTES_MAX MANIFESTS_BYTES_MAX"),
     ("browser", "BROWSER_POSTS_BYTES_MAX BROWSER_POSTS_FAMILY_BYTES_MAX"),
-    ("channel", "SENDS_OPEN_MAX SENDS_BYTES_MAX"),
-    ("delivery", "TARGET_DELIVERIES_OPEN_MAX TARGET_DELIVERIES_BYTES_MAX"),
-    ("hook", "HOOK_DELIVERIES_OPEN_MAX"),
-    ("media", "MEDIA_OPEN_MAX MEDIA_TASKS_MAX MEDIA_TASKS_BYTES_MAX"),
-    ("proactive_memory", "MEMORIZE_OPEN_MAX RECALLS_MAX RECALLS_FAMILY_MAX"),
+    ("channel", "SENDS_OPEN_MAX SENDS_BYTES_MAX SENDS_OUT_MAX"),
+    ("delivery", "TARGET_DELIVERIES_OPEN_MAX TARGET_DELIVERIES_BYTES_MAX TARGET_DELIVERIES_OUT_MAX"),
+    ("hook", "HOOK_DELIVERIES_OPEN_MAX HOOK_DELIVERIES_OUT_MAX"),
+    (
+        "media",
+        "MEDIA_OPEN_MAX MEDIA_TASKS_MAX MEDIA_TASKS_BYTES_MAX MEDIA_MAKE_OUT_MAX MEDIA_POLL_OUT_MAX MEDIA_FETCH_OUT_MAX",
+    ),
+    ("proactive_memory", "MEMORIZE_OPEN_MAX MEMORIZE_OUT_MAX RECALLS_MAX RECALLS_FAMILY_MAX"),
     (
         "prompt",
         "PROMPT_VERSIONS_MAX PROMPT_VERSIONS_BYTES_MAX PROMPT_EXPERIMENTS_MAX PROMPT_EXPERIMENTS_BYTES_MAX \
@@ -77,11 +80,7 @@ const INSTALLATION: &[(&str, &str)] = &[
     ("comms", "COMMS_STREAMS_MAX"),
     ("delivery", "TARGET_SOURCES_MAX TARGETS_BYTES_MAX RECEIPTS_MAX"),
     ("hand", "HANDS_MAX HAND_INSTANCES_MAX HAND_INSTANCES_BYTES_MAX"),
-    (
-        "hook",
-        "HOOK_CALLS_MAX HOOK_CALLS_BYTES_MAX HOOK_CALLS_RUNNING_MAX HOOK_INBOX_RUNNING_MAX HOOK_WAITING_MAX \
-      HOOK_DELIVERIES_OUT_MAX",
-    ),
+    ("hook", "HOOK_CALLS_MAX HOOK_CALLS_BYTES_MAX HOOK_CALLS_RUNNING_MAX HOOK_INBOX_RUNNING_MAX HOOK_WAITING_MAX"),
     (
         "mcp",
         "MCP_PINS_MAX MCP_PINS_BYTES_MAX MCP_SERVERS_MAX MCP_SERVERS_BYTES_MAX MCP_SIGN_INS_MAX MCP_CATALOG_ENTRIES_MAX",
@@ -95,6 +94,7 @@ const INSTALLATION: &[(&str, &str)] = &[
     ),
     ("people", "KEYS_MAX KEYS_BYTES_MAX USERS_MAX USERS_BYTES_MAX"),
     ("proactive_memory", "ENTRY_IMPORTS_MAX ENTRY_IMPORTS_ENDED_MAX"),
+    ("sign_in", "SIGN_IN_STATES_MAX SIGN_IN_STATES_OF_CLIENT_MAX SIGN_INS_ASKING_MAX SIGN_INS_ASKING_OF_CLIENT_MAX"),
     ("skill", "SKILLS_MAX SKILLS_TEXT_BYTES_MAX"),
     ("webhook", "WEBHOOKS_MAX WEBHOOKS_BYTES_MAX"),
     ("widget", "SITE_MESSAGES_MAX SITE_MESSAGES_BYTES_MAX"),
@@ -112,30 +112,19 @@ const UNSHARED: &[(&str, &str, &str)] = &[
     ("", "AGENT_LOG_LINES_MAX", "the log file has them all"),
     ("", "USAGE_MODELS_MAX", "names of models beyond are counted as one"),
     ("", "INPUTS_WAITING_BYTES_MAX", "the writer empties it; beyond, the log goes on with another epoch"),
-    (
-        "a2a",
-        "A2A_AGENT_SENT_OPEN_MAX A2A_SENDS_OUT_MAX A2A_AGENT_SENDS_OUT_MAX",
-        "a family can wait at all places of one external agent",
-    ),
+    ("a2a", "A2A_AGENT_SENT_OPEN_MAX", "one in four of all that are open are as many as one external agent may have"),
     ("browser", "BROWSER_COMMANDS_MAX", "commands end in bounded time"),
     (
         "channel",
-        "INSTANCE_SENDS_OPEN_MAX INSTANCE_SENDS_BYTES_MAX SENDS_OUT_MAX SENDS_KEPT_MAX",
+        "INSTANCE_SENDS_OPEN_MAX INSTANCE_SENDS_BYTES_MAX SENDS_KEPT_MAX",
         "bounded by instance and conversation, not by who sends",
     ),
-    ("delivery", "TARGET_DELIVERIES_OUT_MAX", "the rest waits; each try ends in bounded time"),
     (
         "mcp",
         "MCP_MEMORY_BYTES_MAX MCP_UNREAD_BYTES_MAX MCP_SERVER_BYTES_MAX MCP_SERVER_REQUESTS_MAX MCP_QUESTIONS_OPEN_MAX \
       MCP_SAMPLINGS_AT_ONCE_MAX",
         "bounded by server, not by who calls its tools",
     ),
-    (
-        "media",
-        "MEDIA_MAKE_OUT_MAX MEDIA_AGENT_MAKE_OUT_MAX MEDIA_POLL_OUT_MAX MEDIA_FETCH_OUT_MAX",
-        "bounded by agent; the rest waits",
-    ),
-    ("proactive_memory", "MEMORIZE_OUT_MAX", "one of each agent; the rest waits"),
     ("session", "CLEARINGS_MAX", "each ends by itself, step by step"),
     ("wasm", "WASM_COMPILATIONS_MAX WASM_CACHE_MODULES_MAX WASM_CACHE_BYTES_MAX", "they wait, or are compiled again"),
     (
@@ -244,7 +233,7 @@ const LOCAL: &[(&str, &str)] = &[
     (
         "media",
         "MEDIA_IMAGES_MAX MEDIA_PIXELS_MAX MEDIA_AUDIO_BYTES_MAX MEDIA_NAME_BYTES_MAX MEDIA_TEXT_BYTES_MAX \
-      MEDIA_PROMPT_KEPT_BYTES_MAX MEDIA_ERROR_BYTES_MAX MEDIA_REMOTE_BYTES_MAX MEDIA_AGENT_OPEN_MAX MEDIA_SWEPT_MAX \
+      MEDIA_PROMPT_KEPT_BYTES_MAX MEDIA_ERROR_BYTES_MAX MEDIA_REMOTE_BYTES_MAX MEDIA_AGENT_OPEN_MAX MEDIA_AGENT_MAKE_OUT_MAX MEDIA_SWEPT_MAX \
       MEDIA_WAITERS_MAX MEDIA_INPUT_BYTES_MAX MEDIA_RESTARTS_MAX",
     ),
     (

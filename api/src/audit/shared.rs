@@ -75,3 +75,49 @@ pub(crate) async fn write(api: &Api, kind: AuditKind, details: Value) {
         tracing::warn!(%refusal, name, "an entry could not be recorded in the audit log");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::http::bridge::{Arrival, Intake};
+    use crate::http::settings::ApiSettings;
+    use crate::testing::loading;
+
+    const KIND: AuditKind = AuditKind::declared("sign_in_refused");
+
+    /// The entries that were sent, once the tasks wait. Nobody answers them.
+    async fn entries(intake: &Intake) -> usize {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let sent = intake.arrivals.try_iter();
+        sent.filter(|arrival| matches!(arrival, Arrival::Command(e) if e.name() == "note_action")).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_of_a_minute_share_one_entry_that_names_few() {
+        let (api, intake) = loading(ApiSettings::default());
+        intake.open();
+        let shared = Arc::<SharedEntries>::default();
+        let came = |n: u32| {
+            let reason = n.to_string();
+            let of = (IpAddr::V4(Ipv4Addr::from_bits(n)), Some(&*reason));
+            shared.is_first(&api, of, KIND, |all| {
+                assert_eq!(all.count, 99);
+                assert_eq!((all.peers.len(), all.reasons.len()), (limit::AUTH_FAILURES_PEERS_MAX, 16));
+                json!({})
+            })
+        };
+        for _ in 0..2 {
+            assert_eq!((0..100).filter(|n| came(*n)).count(), 1, "the first has one of its own");
+            assert_eq!(entries(&intake).await, 0, "the others wait");
+            tokio::time::advance(Duration::from_secs(limit::AUTH_FAILURES_SECS + 1)).await;
+            assert_eq!(entries(&intake).await, 1);
+        }
+        assert!(came(1));
+        tokio::time::advance(Duration::from_secs(limit::AUTH_FAILURES_SECS + 1)).await;
+        assert_eq!(entries(&intake).await, 0, "there were no others");
+    }
+}

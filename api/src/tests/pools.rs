@@ -27,7 +27,7 @@ const PER_HOLDER: &[(&str, &str)] = &[
     ),
     (
         "a2a",
-        "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX A2A_SENDS_OUT_MAX A2A_AGENT_SENDS_OUT_MAX \
+        "A2A_DISCOVERIES_MAX A2A_DISCOVERIES_FAMILY_MAX A2A_SENT_MAX A2A_SENT_BYTES_MAX A2A_SENT_OPEN_MAX A2A_SENDS_OUT_MAX A2A_AGENT_SENDS_OUT_MAX A2A_AGENT_SENT_OPEN_MAX \
       A2A_CLIENT_TASKS_OPEN_MAX A2A_KNOWN_CLIENTS_MAX A2A_KNOWN_OPEN_REQUESTS_MAX A2A_KNOWN_TASKS_OPEN_MAX",
     ),
     ("agent", "AGENTS_MAX AGENT_DESCENDANTS_MAX AGENT_DESCENDANTS_BYTES_MAX MANIFESTS_BYTES_MAX"),
@@ -112,7 +112,6 @@ const UNSHARED: &[(&str, &str, &str)] = &[
     ("", "AGENT_LOG_LINES_MAX", "the log file has them all"),
     ("", "USAGE_MODELS_MAX", "names of models beyond are counted as one"),
     ("", "INPUTS_WAITING_BYTES_MAX", "the writer empties it; beyond, the log goes on with another epoch"),
-    ("a2a", "A2A_AGENT_SENT_OPEN_MAX", "one in four of all that are open are as many as one external agent may have"),
     ("browser", "BROWSER_COMMANDS_MAX", "commands end in bounded time"),
     (
         "channel",

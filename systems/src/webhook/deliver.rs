@@ -86,7 +86,7 @@ fn send(
 ) {
     let mut wanting = world.resource::<Webhooks>().wanting(word);
     wanting.retain(|id| {
-        let has_room = job::has_room(world, NAME, id.0);
+        let has_room = job::has_room(world, NAME, id.0, None);
         if !has_room {
             drop_one(world, *id);
         }

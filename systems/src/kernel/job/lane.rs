@@ -3,6 +3,7 @@
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobState};
+use agentsvc_components::kernel::limit::POOL_SHARES;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use serde::Serialize;
 use uuid::Uuid;
@@ -85,14 +86,16 @@ impl Lane {
 
     /// Refuses another job for `subject` with an input of so many bytes where there is no room, and counts that.
     pub(super) fn admit(&mut self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
-        let room = self.has_room(subject, bytes).and_then(|()| self.has_share(holder, bytes));
+        let room = self.has_room(subject, bytes).and_then(|()| self.has_share(subject, holder, bytes));
         self.counts.refused += u64::from(room.is_err());
         room
     }
 
-    fn has_share(&self, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
-        let JobKind { name, count_max, bytes_max, .. } = self.kind;
-        if self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
+    fn has_share(&self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
+        let JobKind { name, count_max, bytes_max, subject_count_max, is_shared, .. } = self.kind;
+        let is_bounded = is_shared && holder.is_some();
+        let has_place = !is_bounded || self.held.turns.count_of(subject, holder) < subject_count_max / POOL_SHARES;
+        if has_place && self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
             return Ok(());
         }
         let text = format!("too many {name} jobs of one user or family of agents are open");

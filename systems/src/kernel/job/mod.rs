@@ -75,7 +75,8 @@ pub struct JobKind {
     pub lane: usize,
     /// Tries of jobs of one subject that are out at once, at most.
     pub subject_lane: usize,
-    /// Has one subject jobs of several holders? Then each has the same part of its places, too.
+    /// Has one subject jobs of several holders? Then each has the same part of its places, too, and of its jobs one in
+    /// [`POOL_SHARES`](agentsvc_components::kernel::limit::POOL_SHARES).
     pub is_shared: bool,
     /// Do the jobs of one subject begin in the order in which they were added, none before those before it have ended? Else
     /// in the order in which they are due. For kinds with one try of a subject at once.
@@ -250,11 +251,11 @@ pub fn admit(world: &mut World, kind: &str, subject: Uuid, bytes: usize) -> Resu
     lane.map_or(Ok(()), |lane| lane.admit(subject, None, bytes))
 }
 
-/// Is there room for another job of a kind for `subject`, whose input is short? Counts a refusal where there is none, so that
+/// Is there room for another job of a kind for `subject` that takes a share of `holder`, whose input is short? Counts a refusal where there is none, so that
 /// the input need not be made.
-pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {
+pub fn has_room(world: &mut World, kind: &str, subject: Uuid, holder: Option<Holder>) -> bool {
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
-    lane.is_some_and(|lane| lane.admit(subject, None, 0).is_ok())
+    lane.is_some_and(|lane| lane.admit(subject, holder, 0).is_ok())
 }
 
 /// When the next try of a job may begin, or its present one began; `None` when there is no such job.

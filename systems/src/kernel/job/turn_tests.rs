@@ -60,6 +60,8 @@ fn a_subject_of_many_has_a_place_for_each() {
     for _ in 0..5 {
         added(&mut world, "test_shared", of(user(1), 7));
     }
+    let full = add(world.engine.world_mut(), "test_shared", of(user(1), 7)).unwrap_err();
+    assert!(full.message.contains("of one user or family"), "a quarter of the 20 that it may have: {full:?}");
     assert_eq!(tries(&mut world).len(), 1, "a quarter of the subject's 4");
     added(&mut world, "test_shared", of(user(1), 8));
     assert_eq!(tries(&mut world).len(), 1, "another subject");

@@ -94,6 +94,12 @@ impl Turns {
         self.subjects.get(&subject).map_or((0, 0), |subject| (subject.jobs, subject.bytes))
     }
 
+    /// How many of them are of a holder.
+    pub(super) fn count_of(&self, subject: Uuid, whose: Whose) -> usize {
+        let line = self.subjects.get(&subject).and_then(|subject| subject.lines.get(&whose));
+        line.map_or(0, |line| line.waiting.len() + line.out.len())
+    }
+
     /// The next job, and from when on it may be tried; none while the lane is full.
     pub(super) fn first(&self, kind: &JobKind) -> Option<(Timestamp, JobId)> {
         let (turn, id, _) = self.queue.first().filter(|_| self.out < kind.lane)?;

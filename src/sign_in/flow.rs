@@ -1,14 +1,15 @@
 //! The steps of a sign-in: to the provider, and back with a code; and what tokens of providers are good for.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agentsvc_api::http::failures::ClientKey;
 use agentsvc_api::sign_in::provider::{Answer, SignInError, Vouched};
 use agentsvc_components::sign_in::Profile;
+use agentsvc_systems::sign_in::limits;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::claims::{self, Expected};
 use super::config::{ExternalAuth, ProviderSettings};
@@ -17,10 +18,13 @@ use super::provider::{Known, Provider};
 use super::state::{States, challenge};
 use crate::kernel::config::Secret;
 use crate::kernel::oauth::{Answer as Answered, Reach, basic, host, is_word};
+use crate::kernel::places::{Place, Places};
 use crate::kernel::settings::Settings;
 
-/// Sign-ins that ask providers at once. More are refused until some are done.
-const ASKING_MAX: usize = 64;
+/// How long one waits for its turn to ask a provider.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// What providers answer to a client that they do not know (RFC 6749, 5.2): the configuration is wrong.
+const BAD_CLIENT: &str = "invalid_client";
 /// Claims of a token that are shown.
 const SHOWN: &[&str] = &["iss", "sub", "aud", "azp", "client_id", "scope", "exp", "iat", "nbf", "email", "username"];
 
@@ -30,12 +34,18 @@ pub(super) struct Flow {
     pub(super) reach: Reach,
     states: States,
     known: Known,
-    asking: Semaphore,
+    asking: Places<ClientKey>,
 }
 
 fn failed(provider: &ProviderSettings, why: &str) -> SignInError {
     tracing::warn!(provider = provider.id, why, "a sign-in failed");
     SignInError::Failed(format!("the identity provider {} cannot be used: {why}", provider.display_name))
+}
+
+/// What came back is at fault, not the provider.
+fn refused(provider: &ProviderSettings, why: &str) -> SignInError {
+    tracing::warn!(provider = provider.id, why, "a sign-in was refused");
+    SignInError::Refused(format!("the identity provider {} did not sign you in: {why}", provider.display_name))
 }
 
 /// Seconds since 1970.
@@ -47,11 +57,12 @@ fn now() -> i64 {
 impl Flow {
     pub(super) fn new(settings: Settings, reach: Reach) -> Self {
         let (states, known) = (States::default(), Known::default());
-        Self { settings, reach, states, known, asking: Semaphore::new(ASKING_MAX) }
+        let asking = Places::new(limits::SIGN_INS_ASKING_MAX, limits::SIGN_INS_ASKING_OF_CLIENT_MAX);
+        Self { settings, reach, states, known, asking }
     }
 
-    fn turn(&self) -> Result<SemaphorePermit<'_>, SignInError> {
-        self.asking.try_acquire().map_err(|_| SignInError::Busy)
+    async fn turn(&self, client: ClientKey) -> Result<Place<ClientKey>, SignInError> {
+        self.asking.place_within(client, TURN_WAIT_MAX).await.ok_or(SignInError::Busy)
     }
 
     /// The provider of this id; without one, the default provider.
@@ -72,11 +83,12 @@ impl Flow {
     /// Where a person is sent.
     pub(super) async fn begin(
         &self,
+        client: ClientKey,
         provider: Option<&str>,
         base: &str,
         binding: Option<&str>,
     ) -> Result<String, SignInError> {
-        let _turn = self.turn()?;
+        let _turn = self.turn(client).await?;
         let settings = self.chosen(provider)?;
         let redirect_uri = match &settings.redirect_url {
             Some(url) => url.to_string(),
@@ -104,15 +116,15 @@ impl Flow {
 
     /// Who has come back.
     pub(super) async fn finish(&self, answer: Answer) -> Result<Vouched, SignInError> {
-        let _turn = self.turn()?;
-        let pending = self.states.take(&answer.state, answer.binding.as_deref(), answer.must_be_bound, now())?;
+        let _turn = self.turn(answer.client).await?;
+        let pending = self.states.read(&answer.state, answer.binding.as_deref(), answer.must_be_bound, now())?;
         let settings = self.chosen(Some(&pending.provider))?;
         let provider = self.provider(&settings).await?;
         let fault = |why: &str| failed(&settings, why);
         let endpoints = &provider.endpoints;
         let is_its_own = answer.iss.as_ref().map_or(!endpoints.names_itself, |iss| *iss == endpoints.issuer);
         if !is_its_own {
-            return Err(fault("the response is of another provider"));
+            return Err(refused(&settings, "the response is of another provider"));
         }
         if let Some(word) = answer.error {
             let word = if is_word(&word) { format!(": {word}") } else { String::new() };
@@ -129,8 +141,12 @@ impl Flow {
         ];
         let tokens = self.post(&provider, &endpoints.token, &fields).await.map_err(|why| fault(&why))?;
         if !tokens.is_success() {
-            return Err(fault(&format!("{} {}", host(&endpoints.token), tokens.failure())));
+            let why = format!("{} {}", host(&endpoints.token), tokens.failure());
+            let is_bad_code = tokens.status == 400 && tokens.error() != Some(BAD_CLIENT);
+            return Err(if is_bad_code { refused(&settings, &why) } else { fault(&why) });
         }
+        // Only now: the states that strangers bring back with codes of their own making take no room.
+        self.states.use_up(&pending, answer.client, now())?;
         let token = tokens.body["id_token"].as_str().ok_or_else(|| fault("it gave no identity token"))?;
         let read = provider.verify(token, &self.reach).await.map_err(|why| fault(&why))?;
         let mut claims = read.map_err(|it| fault(&format!("the identity token {}", it.words())))?;
@@ -215,8 +231,13 @@ impl Flow {
     }
 
     /// What a token of a provider is good for.
-    pub(super) async fn introspect(&self, token: &str, provider: Option<&str>) -> Result<Value, SignInError> {
-        let _turn = self.turn()?;
+    pub(super) async fn introspect(
+        &self,
+        client: ClientKey,
+        token: &str,
+        provider: Option<&str>,
+    ) -> Result<Value, SignInError> {
+        let _turn = self.turn(client).await?;
         let all = match provider {
             Some(id) => vec![self.chosen(Some(id))?],
             None => self.settings.get::<ExternalAuth>().all(),

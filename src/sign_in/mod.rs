@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! login --> discovery --> the provider: state (signed), nonce, PKCE challenge --> the person agrees
-//! callback: state, once, in its browser --> code and verifier for tokens --> identity token: signature, issuer, audience, nonce,
+//! callback: state, in its browser --> code and verifier for tokens --> the state is used up --> identity token: signature, issuer, audience, nonce,
 //! times --> verified mail address, domain --> the user (`people`) --> a session
 //! ```
 //!
@@ -28,6 +28,7 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_api::http::failures::ClientKey;
 use agentsvc_api::sign_in::provider::{Answer, Policy, Provider, SignInError, SignIns, Vouched};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -82,11 +83,12 @@ impl SignIns for SingleSignOn {
 
     fn begin(
         self: Arc<Self>,
+        client: ClientKey,
         provider: Option<String>,
         base: String,
         binding: Option<String>,
     ) -> BoxFuture<'static, Result<String, SignInError>> {
-        Box::pin(async move { self.flow.begin(provider.as_deref(), &base, binding.as_deref()).await })
+        Box::pin(async move { self.flow.begin(client, provider.as_deref(), &base, binding.as_deref()).await })
     }
 
     fn finish(self: Arc<Self>, answer: Answer) -> BoxFuture<'static, Result<Vouched, SignInError>> {
@@ -95,10 +97,11 @@ impl SignIns for SingleSignOn {
 
     fn introspect(
         self: Arc<Self>,
+        client: ClientKey,
         token: String,
         provider: Option<String>,
     ) -> BoxFuture<'static, Result<Value, SignInError>> {
-        Box::pin(async move { self.flow.introspect(&token, provider.as_deref()).await })
+        Box::pin(async move { self.flow.introspect(client, &token, provider.as_deref()).await })
     }
 
     fn check_password(

@@ -1,10 +1,13 @@
 //! The state of a sign-in that is under way (RFC 6749, 10.12). It travels with the person, signed, so that no memory is kept for
 //! those who never come back; what is derived from it never leaves the daemon.
 
-use std::collections::{BTreeSet, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 
+use agentsvc_api::http::failures::ClientKey;
 use agentsvc_api::sign_in::provider::SignInError;
+use agentsvc_systems::sign_in::limits;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
@@ -15,8 +18,6 @@ use subtle::ConstantTimeEq;
 
 /// Seconds in which a sign-in must be complete.
 pub(super) const SECS: i64 = 600;
-/// States that were used and have not expired. No more sign-ins are completed while there are so many.
-const USED_MAX: usize = 65_536;
 
 /// A sign-in that is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,10 +42,24 @@ pub(super) struct States {
     used: Mutex<Used>,
 }
 
+/// States that were used and have not expired: a state that is forgotten before is good no more for who shows it again, as its
+/// code is good once at the provider.
 #[derive(Default)]
 struct Used {
-    ids: HashSet<[u8; 16]>,
-    by_end: BTreeSet<(i64, [u8; 16])>,
+    /// All, by when they expire.
+    all: BTreeMap<Name, ClientKey>,
+    of: HashMap<ClientKey, BTreeSet<Name>>,
+    /// The clients: the one with the most comes last, and of those with as many the one whose oldest is the oldest.
+    ranks: BTreeMap<Rank, ClientKey>,
+}
+
+/// A state: when it expires, and its id.
+type Name = (i64, [u8; 16]);
+/// How many states a client has, and the oldest.
+type Rank = (usize, Reverse<Name>);
+
+fn rank(of: &BTreeSet<Name>) -> Option<Rank> {
+    of.first().map(|oldest| (of.len(), Reverse(*oldest)))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], SignInError> {
@@ -80,8 +95,8 @@ impl States {
         Ok((pending, state))
     }
 
-    /// The sign-in of a state, which was not used before. With `must_be_bound` it is one that has a browser.
-    pub(super) fn take(
+    /// The sign-in of a state, which was not used before. With `must_be_bound` it is one that has a browser. Reading uses nothing up.
+    pub(super) fn read(
         &self,
         state: &str,
         binding: Option<&str>,
@@ -100,11 +115,18 @@ impl States {
             (Some(wanted), Some(shown)) => bool::from(wanted.ct_eq(&shown)),
             (Some(_), None) => false,
         };
-        if pending.until <= now || !is_bound {
+        if pending.until <= now || !is_bound || self.used.lock().all.contains_key(&pending.name()) {
             return Err(SignInError::State);
         }
-        self.used.lock().note(&pending, now)?;
         Ok(pending)
+    }
+
+    /// The provider accepted the code of a sign-in, which `client` brought: no other is completed with its state.
+    ///
+    /// # Errors
+    /// One was, since the state was read.
+    pub(super) fn use_up(&self, pending: &Pending, client: ClientKey, now: i64) -> Result<(), SignInError> {
+        if self.used.lock().note(pending.name(), client, now) { Ok(()) } else { Err(SignInError::State) }
     }
 
     /// What only the daemon knows of a sign-in, for each purpose another.
@@ -117,21 +139,49 @@ impl States {
     }
 }
 
+impl Pending {
+    const fn name(&self) -> Name {
+        (self.until, self.id)
+    }
+}
+
 impl Used {
-    fn note(&mut self, pending: &Pending, now: i64) -> Result<(), SignInError> {
-        while let Some((end, id)) = self.by_end.first().copied().filter(|(end, _)| *end <= now) {
-            self.by_end.remove(&(end, id));
-            self.ids.remove(&id);
+    /// Notes a state. False when it was used before.
+    fn note(&mut self, name: Name, client: ClientKey, now: i64) -> bool {
+        while let Some(oldest) = self.all.keys().next().copied().filter(|(until, _)| *until <= now) {
+            self.forget(oldest);
         }
-        if self.ids.contains(&pending.id) {
-            return Err(SignInError::State);
+        if self.all.contains_key(&name) {
+            return false;
         }
-        if self.ids.len() >= USED_MAX {
-            return Err(SignInError::Busy);
+        let own = self.of.get(&client).filter(|of| of.len() >= limits::SIGN_IN_STATES_OF_CLIENT_MAX);
+        let mut oldest = own.and_then(|of| of.first()).copied();
+        if self.all.len() >= limits::SIGN_IN_STATES_MAX {
+            oldest = oldest.or_else(|| self.ranks.last_key_value().map(|((_, Reverse(oldest)), _)| *oldest));
         }
-        self.ids.insert(pending.id);
-        self.by_end.insert((pending.until, pending.id));
-        Ok(())
+        oldest.into_iter().for_each(|oldest| self.forget(oldest));
+        self.all.insert(name, client);
+        self.change(client, |of| {
+            of.insert(name);
+        });
+        true
+    }
+
+    fn forget(&mut self, name: Name) {
+        let Some(client) = self.all.remove(&name) else { return };
+        self.change(client, |of| {
+            of.remove(&name);
+        });
+    }
+
+    fn change(&mut self, client: ClientKey, change: impl FnOnce(&mut BTreeSet<Name>)) {
+        let of = self.of.entry(client).or_default();
+        rank(of).and_then(|rank| self.ranks.remove(&rank));
+        change(of);
+        match rank(of) {
+            Some(rank) => drop(self.ranks.insert(rank, client)),
+            None => drop(self.of.remove(&client)),
+        }
     }
 }
 
@@ -144,11 +194,17 @@ pub(super) fn challenge(verifier: &str) -> String {
 mod tests {
     use super::*;
 
+    const CLIENT: ClientKey = ClientKey::V4(1);
+    const OTHER: ClientKey = ClientKey::V4(2);
+
     #[test]
     fn a_state_is_good_once_in_its_time_and_in_its_browser() {
         let states = States::default();
         let begin = |binding| states.begin("id", "http://h/cb".to_owned(), binding, 100).unwrap();
-        let take = |state: &str, binding, must, now| states.take(state, binding, must, now);
+        let take = |state: &str, binding, must, now| {
+            let pending = states.read(state, binding, must, now)?;
+            states.use_up(&pending, CLIENT, now).map(|()| pending)
+        };
         let (pending, state) = begin(Some("b"));
         for binding in [None, Some("c"), Some("")] {
             assert!(matches!(take(&state, binding, false, 100), Err(SignInError::State)), "another browser");
@@ -162,15 +218,51 @@ mod tests {
     }
 
     #[test]
+    fn a_state_is_used_up_by_an_accepted_code_alone_and_once() {
+        let states = States::default();
+        let (_, state) = states.begin("id", String::new(), None, 100).unwrap();
+        let read = || states.read(&state, None, false, 100);
+        // Two at the same time, and those whose code the provider refused.
+        let [one, other] = [read().unwrap(), read().unwrap()];
+        states.use_up(&one, CLIENT, 100).unwrap();
+        assert!(matches!(states.use_up(&other, OTHER, 100), Err(SignInError::State)));
+        assert!(matches!(read(), Err(SignInError::State)), "a repetition");
+    }
+
+    #[test]
+    fn a_client_pushes_out_its_own_states_and_nobody_is_locked_out() {
+        let mut used = Used::default();
+        let name = |n: usize| (1_000 + n as i64, (n as u128).to_be_bytes());
+        assert!(used.note(name(0), OTHER, 100));
+        for n in 1..=limits::SIGN_IN_STATES_OF_CLIENT_MAX {
+            assert!(used.note(name(n), CLIENT, 100));
+        }
+        assert!(used.note(name(limits::SIGN_IN_STATES_OF_CLIENT_MAX + 1), CLIENT, 100));
+        assert_eq!(used.of[&CLIENT].len(), limits::SIGN_IN_STATES_OF_CLIENT_MAX);
+        assert!(used.all.contains_key(&name(0)) && !used.all.contains_key(&name(1)), "its own oldest goes");
+        // Many clients, none of which has as many.
+        let from = limits::SIGN_IN_STATES_OF_CLIENT_MAX + 2;
+        for n in from..from + limits::SIGN_IN_STATES_MAX - 2 {
+            assert!(used.note(name(n), ClientKey::V6(n as u64), 100), "nobody is refused");
+        }
+        assert_eq!(used.all.len(), limits::SIGN_IN_STATES_MAX);
+        assert!(used.all.contains_key(&name(0)) && used.of[&CLIENT].len() == 1, "the largest gave way");
+        assert!(
+            used.of.len() == used.ranks.len() && used.of.values().map(BTreeSet::len).sum::<usize>() == used.all.len()
+        );
+        assert!(!used.note(name(0), CLIENT, 100), "it was used, whoever brings it");
+    }
+
+    #[test]
     fn a_state_of_someone_else_is_none() {
         let states = States::default();
         let (_, state) = states.begin("id", "http://h/cb".to_owned(), None, 100).unwrap();
         let (_, other) = States::default().begin("id", "http://h/cb".to_owned(), None, 100).unwrap();
         let changed = state.replacen(&state[10..11], if &state[10..11] == "A" { "B" } else { "A" }, 1);
         for wrong in ["", ".", "a.b", &other, &changed, state.split_once('.').unwrap().0] {
-            assert!(states.take(wrong, None, false, 100).is_err(), "{wrong}");
+            assert!(states.read(wrong, None, false, 100).is_err(), "{wrong}");
         }
-        assert!(states.take(&state, None, false, 100).is_ok());
+        assert!(states.read(&state, None, false, 100).is_ok());
     }
 
     #[test]
@@ -188,9 +280,11 @@ mod tests {
         let states = States::default();
         for now in [100, 200, 800] {
             let (_, state) = states.begin("id", String::new(), None, now).unwrap();
-            states.take(&state, None, false, now).unwrap();
+            let pending = states.read(&state, None, false, now).unwrap();
+            states.use_up(&pending, CLIENT, now).unwrap();
         }
-        assert_eq!(states.used.lock().ids.len(), 1);
+        let used = states.used.lock();
+        assert_eq!((used.all.len(), used.of.len(), used.ranks.len()), (1, 1, 1));
         // RFC 7636, appendix B.
         assert_eq!(
             challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),

@@ -117,8 +117,11 @@ fn a_state_is_good_once_and_a_code_is_good_for_its_sign_in() {
         text(&refused["error"]).contains("invalid_grant") && !text(&refused["error"]).contains("canary"),
         "{refused}"
     );
-    assert_eq!(daemon.get(&other).expect(400)["code"], "sign_in_state", "its state was used");
     assert_eq!(daemon.get(&back).expect(502)["code"], "sign_in_failed", "its code was used");
+    // What the provider did not accept, and what is of another provider, uses no state up.
+    daemon.get(&format!("{other}&iss=https://evil.example")).refused(502);
+    daemon.get(&other).expect(200);
+    assert_eq!(daemon.get(&other).expect(400)["code"], "sign_in_state", "its state was used");
     let back = provider.agree(&login(&daemon));
     daemon.get(&back).expect(200);
     assert_eq!(daemon.get(&back).expect(400)["code"], "sign_in_state");
@@ -136,6 +139,28 @@ fn a_state_is_good_once_and_a_code_is_good_for_its_sign_in() {
     let declined = daemon.get(&declined).expect(401);
     assert_eq!(declined["code"], "sign_in_declined");
     assert!(text(&declined["error"]).ends_with("access_denied"), "{declined}");
+}
+
+#[test]
+fn callbacks_that_fail_slow_an_address_down_and_leave_few_entries() {
+    let provider = Provider::start();
+    let daemon = provider.daemon("");
+    let state = pairs(login(&daemon).split_once('?').unwrap().1)["state"].clone();
+    let back = provider.agree(&login(&daemon));
+    let declined = format!("/api/auth/callback?error=access_denied&state={state}");
+    (0..5).for_each(|_| drop(daemon.get(&declined).expect(401)));
+    let entries = owner(&daemon).get("/api/audit/recent").text();
+    assert_eq!(entries.matches("\"sign_in_refused\"").count(), 1, "those of a minute share one: {entries}");
+    let asked = |daemon: &Daemon, query: &str| daemon.get(&format!("/api/auth/callback?state={state}&{query}"));
+    let statuses: Vec<_> = (0..40).map(|_| asked(&daemon, "code=x&iss=https://evil.example").status).collect();
+    assert!(statuses.starts_with(&[502]) && statuses.ends_with(&[429]), "{statuses:?}");
+    let slowed = daemon.get(&back);
+    assert!(slowed.header("retry-after").is_some());
+    assert_eq!(slowed.expect(429)["code"], "auth_slowed");
+    // It is the callbacks of this address that wait, not its keys.
+    owner(&daemon).get("/api/agents").expect(200);
+    daemon.get("/api/agents").refused(401);
+    assert_eq!(daemon.get("/api/auth/login").status, 307);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The routes of the audit log.
 
 pub(crate) mod routes;
+pub(crate) mod shared;
 pub mod trail;
 
 use crate::http::domain::HttpDomain;

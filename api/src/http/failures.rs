@@ -13,6 +13,9 @@ use crate::http::error::Error;
 use crate::http::error_codes;
 pub use crate::http::rate::ClientKey;
 
+/// What clients have too many of.
+const KEYS: &str = "wrong API keys";
+
 /// The wrong keys of each client.
 #[derive(Default)]
 pub struct Failures {
@@ -43,9 +46,10 @@ impl Tries {
     }
 }
 
-fn slowed(wait: Duration) -> Error {
+/// The refusal of a client that has to wait because of these, such as wrong API keys.
+fn slowed(wait: Duration, what: &str) -> Error {
     let secs = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
-    let text = "too many wrong API keys from this address; wait, then try again";
+    let text = format!("too many {what} from this address; wait, then try again");
     Error::new(StatusCode::TOO_MANY_REQUESTS, text).code(error_codes::AUTH_SLOWED).retry_after(secs)
 }
 
@@ -68,7 +72,15 @@ impl Failures {
     /// # Errors
     /// 429 with `Retry-After`.
     pub(crate) fn check(&self, client: ClientKey, now: Instant) -> Result<(), Error> {
-        self.wait(client, now).map_or(Ok(()), |wait| Err(slowed(wait)))
+        self.check_for(client, now, KEYS)
+    }
+
+    /// May the client try something else than a key now, such as a sign-in?
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`.
+    pub(crate) fn check_for(&self, client: ClientKey, now: Instant, what: &str) -> Result<(), Error> {
+        self.wait(client, now).map_or(Ok(()), |wait| Err(slowed(wait, what)))
     }
 
     /// Lets the client try a secret that takes time to look at. It counts as wrong until [`undo`](Self::undo) takes that back: of
@@ -79,7 +91,7 @@ impl Failures {
     pub(crate) fn begin(&self, client: ClientKey, now: Instant) -> Result<Guess, Error> {
         let mut clients = self.clients.lock();
         match Self::wait_in(&clients, client, now) {
-            Some(wait) => Err(slowed(wait)),
+            Some(wait) => Err(slowed(wait, KEYS)),
             None => Ok(self.add_in(&mut clients, client, now)),
         }
     }

@@ -1,43 +1,21 @@
-//! Failed authentications on the audit trail. A flood of them cannot fill the disk: the first one leaves an entry, those
-//! of the next [`limit::AUTH_FAILURES_SECS`] seconds leave one together.
+//! Failed authentications on the audit trail, counted; a flood of them leaves few entries.
 
 use crate::security::audit_kinds;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use agentsvc_components::kernel::limit;
-use agentsvc_systems::audit::NoteAction;
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Api;
+use crate::audit::shared::{self, Gathered, SharedEntries};
 use crate::http::metrics::MetricsText;
 
 /// The failures since the start, and those that wait for their entry.
 #[derive(Default)]
 pub(crate) struct AuthFailures {
     total: AtomicU64,
-    /// `None` when the next failure gets an entry of its own.
-    gathered: Mutex<Option<Gathered>>,
-}
-
-/// Failures of one stretch of time, without its first.
-#[derive(Default)]
-struct Gathered {
-    failures: u64,
-    /// Where they came from, each once; at most [`limit::AUTH_FAILURES_PEERS_MAX`].
-    peers: Vec<IpAddr>,
-}
-
-impl Gathered {
-    fn add(&mut self, peer: IpAddr) {
-        self.failures += 1;
-        if self.peers.len() < limit::AUTH_FAILURES_PEERS_MAX && !self.peers.contains(&peer) {
-            self.peers.push(peer);
-        }
-    }
+    entries: Arc<SharedEntries>,
 }
 
 impl AuthFailures {
@@ -51,29 +29,10 @@ impl AuthFailures {
 pub(crate) fn note(api: &Arc<Api>, peer: IpAddr, route: &'static str) {
     let failures = api.state::<AuthFailures>();
     failures.total.fetch_add(1, Ordering::Relaxed);
-    {
-        let mut gathered = failures.gathered.lock();
-        if let Some(gathered) = &mut *gathered {
-            return gathered.add(peer);
-        }
-        *gathered = Some(Gathered::default());
-    }
-    let api = Arc::clone(api);
-    tokio::spawn(async move {
-        write(&api, json!({ "failures": 1, "peers": [peer], "route": route })).await;
-        tokio::time::sleep(Duration::from_secs(limit::AUTH_FAILURES_SECS)).await;
-        let gathered = failures.gathered.lock().take().unwrap_or_default();
-        if gathered.failures > 0 {
-            let Gathered { failures, peers } = gathered;
-            write(&api, json!({ "failures": failures, "peers": peers, "secs": limit::AUTH_FAILURES_SECS })).await;
-        }
-    });
-}
-
-async fn write(api: &Api, details: Value) {
-    let entry = NoteAction { kind: audit_kinds::AUTH_FAILED, agent: None, details };
-    if let Err(refusal) = api.bridge.ask(entry).await {
-        tracing::warn!(%refusal, "failed authentications could not be recorded in the audit log");
+    let details = |gathered: Gathered| json!({ "failures": gathered.count, "peers": gathered.peers });
+    if failures.entries.is_first(api, (peer, None), audit_kinds::AUTH_FAILED, details) {
+        let (api, details) = (Arc::clone(api), json!({ "failures": 1, "peers": [peer], "route": route }));
+        tokio::spawn(async move { shared::write(&api, audit_kinds::AUTH_FAILED, details).await });
     }
 }
 
@@ -85,6 +44,9 @@ pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use agentsvc_components::kernel::limit;
     use hyper::Request;
 
     use super::*;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::error_codes;
 use crate::http::error::Error;
+use crate::http::rate::ClientKey;
 
 /// An identity provider at which people sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -35,8 +36,10 @@ pub struct Policy {
 }
 
 /// What the provider sends through the person's browser.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Answer {
+    /// Who brings it.
+    pub client: ClientKey,
     /// The sign-in that it answers.
     pub state: String,
     /// What tokens are given for.
@@ -84,12 +87,23 @@ pub enum SignInError {
     /// The mail address is missing or not verified (403).
     #[error("{0}")]
     Unverified(String),
+    /// What came back is not of the provider, or the provider does not accept it (502).
+    #[error("{0}")]
+    Refused(String),
     /// The provider failed, or what it says cannot be relied upon (502).
     #[error("{0}")]
     Failed(String),
     /// Too many are under way (503).
     #[error("too many sign-ins are under way; try again later")]
     Busy,
+}
+
+impl SignInError {
+    /// Is it because of what the client sent, and not because of the provider or this daemon?
+    #[must_use]
+    pub const fn is_clients(&self) -> bool {
+        matches!(self, Self::State | Self::Declined(_) | Self::Unverified(_) | Self::Refused(_))
+    }
 }
 
 impl From<SignInError> for Error {
@@ -101,7 +115,7 @@ impl From<SignInError> for Error {
             SignInError::State => Self::of(error_codes::SIGN_IN_STATE, text),
             SignInError::Declined(_) => Self::of(error_codes::SIGN_IN_DECLINED, text),
             SignInError::Unverified(_) => Self::of(error_codes::SIGN_IN_UNVERIFIED, text),
-            SignInError::Failed(_) => Self::of(error_codes::SIGN_IN_FAILED, text),
+            SignInError::Refused(_) | SignInError::Failed(_) => Self::of(error_codes::SIGN_IN_FAILED, text),
             SignInError::Busy => Self::of(error_codes::SIGN_INS_BUSY, text).retry_after(1),
         }
     }
@@ -116,6 +130,7 @@ pub trait SignIns: Send + Sync + 'static {
     /// providers without a configured address; only the browser that shows `binding` can complete a sign-in that has one.
     fn begin(
         self: Arc<Self>,
+        client: ClientKey,
         provider: Option<String>,
         base: String,
         binding: Option<String>,
@@ -127,6 +142,7 @@ pub trait SignIns: Send + Sync + 'static {
     /// What a token of a provider, or of one of them, is good for (RFC 7662): `active`, and claims.
     fn introspect(
         self: Arc<Self>,
+        client: ClientKey,
         token: String,
         provider: Option<String>,
     ) -> BoxFuture<'static, Result<Value, SignInError>>;

@@ -1,6 +1,7 @@
 //! Single sign-on: where people are sent, and where they come back.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use agentsvc_components::kernel::scope::Scope;
 use agentsvc_systems::audit::NoteAction;
@@ -14,12 +15,15 @@ use sha2::{Digest, Sha256};
 use super::audit_kinds;
 use super::provider::{Answer, Policy, SignIns, Vouched};
 use super::shape::{CallbackBody, IntrospectBody, Introspected, Person, Providers, Session};
+use crate::audit::shared::{Gathered, SharedEntries};
 use crate::http::blocking;
 use crate::http::call::Call;
 use crate::http::cookie::{self, Cookie, SESSION};
 use crate::http::error::Error;
+use crate::http::failures::Failures;
 use crate::http::plain_page::{self, page};
 use crate::http::query_string;
+use crate::http::rate::ClientKey;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
 use crate::people::keys;
@@ -121,7 +125,7 @@ async fn begin(call: &Call, is_named: bool, is_page: bool) -> Result<(String, Op
     let scheme = if cookie::is_this_machine(&call.parts) { "http" } else { "https" };
     let base = format!("{scheme}://{}", cookie::host(&call.parts));
     let binding = if is_page { Some(keys::make(call, "")?.0) } else { None };
-    let location = sign_ins(call)?.begin(provider, base, binding.clone()).await?;
+    let location = sign_ins(call)?.begin(ClientKey::of(call.peer), provider, base, binding.clone()).await?;
     Ok((location, binding))
 }
 
@@ -182,6 +186,8 @@ fn sent(call: &Call) -> Result<CallbackBody, Error> {
 }
 
 async fn finish(call: &Call, is_page: bool) -> Result<Session, Error> {
+    let (failures, client) = (call.api.state::<FailedSignIns>(), ClientKey::of(call.peer));
+    failures.0.check_for(client, Instant::now(), "failed sign-ins")?;
     let CallbackBody { state, code, error, error_description, iss } = sent(call)?;
     let all = [("state", &state), ("code", &code), ("error", &error), ("iss", &iss)];
     for (name, value) in all.into_iter().chain([("error_description", &error_description)]) {
@@ -194,14 +200,23 @@ async fn finish(call: &Call, is_page: bool) -> Result<Session, Error> {
         return Err(Error::bad_field("code", "code is missing"));
     }
     let binding = BINDING.of(&call.parts).map(str::to_owned);
-    let answer = Answer { state, code, error, iss, binding, must_be_bound: is_page };
-    let vouched = match sign_ins(call)?.finish(answer).await.map_err(Error::from) {
+    let answer = Answer { client, state, code, error, iss, binding, must_be_bound: is_page };
+    let vouched = match sign_ins(call)?.finish(answer).await {
         Ok(vouched) => vouched,
-        Err(error) => return Err(refused(call, "", error).await),
+        Err(error) => {
+            if error.is_clients() {
+                failures.0.add(client, Instant::now());
+            }
+            return Err(refused(call, "", error.into()).await);
+        }
     };
     let Vouched { issuer, email, may_join, profile } = vouched;
     let identity = Identity { issuer, subject: profile.subject.to_string(), email, may_join };
-    start(call, Who::Identity(identity), profile).await
+    let session = start(call, Who::Identity(identity), profile).await;
+    if session.as_ref().is_err_and(|error| error.status() == StatusCode::FORBIDDEN) {
+        failures.0.add(client, Instant::now());
+    }
+    session
 }
 
 /// Begins the session of a person who was checked.
@@ -230,13 +245,25 @@ pub(super) async fn start(
     })
 }
 
+/// Clients whose sign-ins at identity providers fail; each further one makes the next wait longer. They are not those of wrong keys:
+/// a page of another site can have its visitors come back from no sign-in.
+#[derive(Default)]
+struct FailedSignIns(Failures);
+
+/// Refused sign-ins that wait for their entry.
+#[derive(Default)]
+struct RefusedSignIns(Arc<SharedEntries>);
+
 /// Puts on record that someone was refused, whoever they are.
 pub(super) async fn refused(call: &Call, provider: &str, error: Error) -> Error {
     if matches!(error.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED) {
-        let details = json!({ "peer": call.peer.to_string(), "provider": provider, "reason": error.message() });
-        let note = NoteAction { kind: audit_kinds::SIGN_IN_REFUSED, agent: None, details };
-        if let Err(unrecorded) = call.ask(note).await {
-            return unrecorded;
+        let (kind, of) = (audit_kinds::SIGN_IN_REFUSED, (call.peer, Some(error.message())));
+        let shared = |all: Gathered| json!({ "refusals": all.count, "peers": all.peers, "reasons": all.reasons });
+        if call.api.state::<RefusedSignIns>().0.is_first(&call.api, of, kind.clone(), shared) {
+            let details = json!({ "peer": call.peer.to_string(), "provider": provider, "reason": error.message() });
+            if let Err(unrecorded) = call.ask(NoteAction { kind, agent: None, details }).await {
+                return unrecorded;
+            }
         }
     }
     error
@@ -256,7 +283,7 @@ async fn introspect(call: Call) -> Result<Response, Error> {
         if is_ours {
             return Ok(private(reply::ok(&json!({ "active": false }))?));
         }
-        return Ok(private(reply::ok(&sign_ins(&call)?.introspect(token, provider).await?)?));
+        return Ok(private(reply::ok(&sign_ins(&call)?.introspect(ClientKey::of(call.peer), token, provider).await?)?));
     };
     let scopes: Vec<_> = Scope::ALL.into_iter().filter(|scope| grant.has(*scope)).map(|scope| scope.as_str()).collect();
     let introspected = Introspected {

@@ -104,7 +104,8 @@ agentsvc_components::limits! {
     pub const A2A_SENT_BYTES_MAX: usize = 32 << 20;
     /// Tasks of external A2A agents that are open at once; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const A2A_SENT_OPEN_MAX: usize = 256;
-    /// Messages to one external A2A agent that wait to be sent or are under way. More: 429.
+    /// Messages to one external A2A agent that wait to be sent or are under way; a user or family may have one in `POOL_SHARES` of
+    /// them. More: 429.
     pub const A2A_AGENT_SENT_OPEN_MAX: usize = 64;
     /// Milliseconds that an ended task of an external A2A agent is kept.
     pub const A2A_SENT_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -114,9 +115,10 @@ agentsvc_components::limits! {
     pub const A2A_REMOTE_ID_BYTES_MAX: usize = 256;
     /// Bytes of the reason why there is no answer of an external A2A agent; the rest is cut.
     pub const A2A_SENT_ERROR_BYTES_MAX: usize = 1_024;
-    /// Messages to external A2A agents, or questions for their tasks, that are under way at once; the rest waits.
+    /// Messages to external A2A agents, or questions for their tasks, that are under way at once; of a user
+    /// one in `POOL_SHARES` of them, of a family three. The rest waits.
     pub const A2A_SENDS_OUT_MAX: usize = 16;
-    /// The same, of one external A2A agent.
+    /// The same, of one external A2A agent; shared in the same way.
     pub const A2A_AGENT_SENDS_OUT_MAX: usize = 4;
     /// Tries of a message to an external A2A agent that could not be reached; then the task has failed.
     pub const A2A_SEND_TRIES_MAX: u32 = 4;

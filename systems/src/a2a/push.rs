@@ -32,6 +32,7 @@ pub(super) const NOTIFICATION: JobKind = JobKind {
     timeout_ms: limits::A2A_PUSH_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: limits::A2A_PUSHES_OUT_MAX,
     subject_lane: limits::A2A_TASK_PUSH_MAX,
+    is_shared: false,
     is_ordered: false,
     count_max: limits::A2A_PUSHES_OPEN_MAX,
     subject_count_max: limits::A2A_TASK_PUSH_MAX,

@@ -95,7 +95,7 @@ agentsvc_components::limits! {
     pub const CONVERSATION_SENDS_BYTES_MAX: usize = 4 << 20;
     /// Bytes of all outgoing messages. More: likewise.
     pub const SENDS_BYTES_MAX: usize = 64 << 20;
-    /// Outgoing messages that are being sent at once; the rest waits.
+    /// Outgoing messages that are being sent at once; of a user one in `POOL_SHARES` of them, of a family three. The rest waits.
     pub const SENDS_OUT_MAX: usize = 1_024;
     /// Outgoing messages of one instance that are kept after their end. More: the ones that ended first go.
     pub const SENDS_KEPT_MAX: usize = 1_000;

@@ -38,6 +38,7 @@ pub(super) const JOB: JobKind = JobKind {
     timeout_ms: limits::SEND_TIMEOUT_MS,
     lane: limits::SENDS_OUT_MAX,
     subject_lane: 1,
+    is_shared: false,
     is_ordered: true,
     count_max: limits::SENDS_OPEN_MAX,
     subject_count_max: limits::CONVERSATION_SENDS_OPEN_MAX,

@@ -24,7 +24,7 @@ agentsvc_components::limits! {
     pub const TARGET_DELIVERIES_OPEN_EACH_MAX: usize = 100;
     /// Bytes of all deliveries that have not ended. More: as above.
     pub const TARGET_DELIVERIES_BYTES_MAX: usize = 64 << 20;
-    /// Deliveries that are under way at once; the rest waits.
+    /// Deliveries that are under way at once; of a user one in `POOL_SHARES` of them, of a family three. The rest waits.
     pub const TARGET_DELIVERIES_OUT_MAX: usize = 16;
     /// Tries of one delivery.
     pub const TARGET_TRIES_MAX: u32 = 40;

@@ -48,6 +48,7 @@ pub(super) const JOB: JobKind = JobKind {
     timeout_ms: limits::TARGET_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: limits::TARGET_DELIVERIES_OUT_MAX,
     subject_lane: 1,
+    is_shared: false,
     is_ordered: true,
     count_max: limits::TARGET_DELIVERIES_OPEN_MAX,
     subject_count_max: limits::TARGET_DELIVERIES_OPEN_EACH_MAX,

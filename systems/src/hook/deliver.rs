@@ -30,6 +30,7 @@ pub(super) const DELIVERY: JobKind = JobKind {
     timeout_ms: limits::HOOK_DELIVERY_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: limits::HOOK_DELIVERIES_OUT_MAX,
     subject_lane: 1,
+    is_shared: false,
     is_ordered: false,
     count_max: limits::HOOK_DELIVERIES_OPEN_MAX,
     subject_count_max: 1,

@@ -46,7 +46,7 @@ agentsvc_components::limits! {
     pub const HOOK_TOKEN_BYTES_MIN: usize = 32;
     /// Answers of hook calls that wait for their channels. More: the answer is not sent there, which the metrics of jobs count.
     pub const HOOK_DELIVERIES_OPEN_MAX: usize = 1_000;
-    /// Answers that are on their way to channels at once; the rest waits.
+    /// Answers that are on their way to channels at once; of a user one in `POOL_SHARES` of them, of a family three. The rest waits.
     pub const HOOK_DELIVERIES_OUT_MAX: usize = 8;
     /// Tries of one answer to reach its channel.
     pub const HOOK_DELIVERY_TRIES_MAX: u32 = 8;

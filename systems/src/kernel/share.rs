@@ -22,6 +22,16 @@ pub(crate) fn full(holder: Holder, most: impl std::fmt::Display, what: &str, cod
     Refusal::full(format!("{} may have at most {most} {what} together; delete some first", whose(holder)), code)
 }
 
+/// How many of so many places a holder may have at once: a user with a limited role one in [`POOL_SHARES`], at least one; a family of
+/// agents leaves as many to the others, where there are enough.
+pub(crate) fn places_of(all: usize, holder: Option<Holder>) -> usize {
+    match holder {
+        None => all,
+        Some(Holder::User(_)) => (all / POOL_SHARES).max(1),
+        Some(Holder::Family(_)) => all - all / POOL_SHARES,
+    }
+}
+
 /// What each holder takes of a pool. Those who take nothing have no entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares(BTreeMap<Holder, Used>);

@@ -47,7 +47,7 @@ agentsvc_components::limits! {
     pub const MEDIA_WAITERS_MAX: usize = 16;
     /// Bytes of what a job of media is told.
     pub const MEDIA_INPUT_BYTES_MAX: usize = 64 << 10;
-    /// Requests for media that are out at once; the rest waits.
+    /// Requests for media that are out at once; of a user one in `POOL_SHARES` of them, of a family three. The rest waits.
     pub const MEDIA_MAKE_OUT_MAX: usize = 8;
     /// Requests for media of one agent, or of clients of the API, that are out at once; the rest waits.
     pub const MEDIA_AGENT_MAKE_OUT_MAX: usize = 4;
@@ -69,9 +69,9 @@ agentsvc_components::limits! {
     pub const MEDIA_POLL_BACKOFF_MS_MAX: i64 = 20_000;
     /// Milliseconds that a provider may take to answer a question for a task.
     pub const MEDIA_POLL_TIMEOUT_MS: u32 = 60_000;
-    /// Questions for tasks that are out at once; the rest waits.
+    /// Questions for tasks that are out at once; shared as requests are. The rest waits.
     pub const MEDIA_POLL_OUT_MAX: usize = 16;
-    /// Results that are downloaded at once; the rest waits.
+    /// Results that are downloaded at once; of a user one. The rest waits.
     pub const MEDIA_FETCH_OUT_MAX: usize = 2;
     /// Times that a result is downloaded.
     pub const MEDIA_FETCH_TRIES_MAX: u32 = 6;

@@ -43,6 +43,7 @@ pub(super) const MAKING: JobKind = JobKind {
     timeout_ms: limits::MEDIA_MAKE_TIMEOUT_MS,
     lane: limits::MEDIA_MAKE_OUT_MAX,
     subject_lane: limits::MEDIA_AGENT_MAKE_OUT_MAX,
+    is_shared: false,
     is_ordered: false,
     count_max: limits::MEDIA_OPEN_MAX,
     subject_count_max: limits::MEDIA_OPEN_MAX,

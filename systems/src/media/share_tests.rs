@@ -2,6 +2,7 @@
 
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
+use agentsvc_components::kernel::job::RunJob;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::media::{MediaState, MediaTask, MediaTaskId};
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
@@ -49,6 +50,27 @@ fn the_agents_of_a_user_together_leave_media_tasks_to_others_also_over_a_restart
     ask(&mut world, turn_of(bobs), Some(bobs)).unwrap();
     ask(&mut world, turn_of(shared), Some(shared)).unwrap();
     ask(&mut world, Actor::Api, None).unwrap();
+    sound(&mut world);
+}
+
+#[test]
+fn a_user_with_many_agents_leaves_places_at_the_provider_to_others() {
+    let (mut world, [anns, bobs, _]) = two_users();
+    world.actor = key_of(2);
+    let more = (0..15).map(|n| world.ask(spawn_command(&format!("b{n}"))).unwrap().agent).collect::<Vec<_>>();
+    let agents = [vec![bobs], more].concat();
+    for n in 0..SHARE {
+        let agent = agents[n % agents.len()];
+        ask(&mut world, turn_of(agent), Some(agent)).unwrap();
+    }
+    let at_provider = |world: &mut TestWorld| {
+        let runs = world.effects.drain(..).filter_map(|effect| effect.take::<RunJob>().ok());
+        runs.filter(|run| run.kind == MAKE).map(|run| run.owner.unwrap()).collect::<Vec<_>>()
+    };
+    let of_bob = at_provider(&mut world);
+    assert_eq!(of_bob, agents[..limits::MEDIA_MAKE_OUT_MAX / limit::POOL_SHARES]);
+    ask(&mut world, turn_of(anns), Some(anns)).unwrap();
+    assert_eq!(at_provider(&mut world), [anns], "at once");
     sound(&mut world);
 }
 

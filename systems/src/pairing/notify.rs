@@ -35,6 +35,7 @@ pub(super) const JOB: JobKind = JobKind {
     timeout_ms: limits::NOTIFICATION_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: 1,
     subject_lane: 1,
+    is_shared: false,
     is_ordered: true,
     count_max: limits::NOTIFICATIONS_OPEN_MAX,
     subject_count_max: limits::NOTIFICATIONS_OPEN_MAX,

@@ -48,7 +48,8 @@ agentsvc_components::limits! {
     /// Turns that wait to be memorised by rules, and by a model; those of a user or family may be one in `POOL_SHARES` of them. More:
     /// as for one agent.
     pub const MEMORIZE_OPEN_MAX: usize = 20_000;
-    /// Turns that are memorised at once by rules, and by a model. More: they wait.
+    /// Turns that are memorised at once by rules, and by a model; of a user one in `POOL_SHARES` of them, of a family three. More:
+    /// they wait.
     pub const MEMORIZE_OUT_MAX: usize = 8;
     /// Tries to memorise a turn. More: it makes no entries.
     pub const MEMORIZE_TRIES_MAX: u32 = 12;

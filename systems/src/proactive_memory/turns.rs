@@ -56,6 +56,7 @@ pub(super) const KIND: JobKind = JobKind {
     timeout_ms: limits::MEMORIZE_TIMEOUT_MS,
     lane: limits::MEMORIZE_OUT_MAX,
     subject_lane: 1,
+    is_shared: false,
     is_ordered: true,
     count_max: limits::MEMORIZE_OPEN_MAX,
     subject_count_max: limits::AGENT_MEMORIZE_OPEN_MAX,

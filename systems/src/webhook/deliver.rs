@@ -34,6 +34,7 @@ pub(super) const DELIVERY: JobKind = JobKind {
     timeout_ms: limits::DELIVERY_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: limits::DELIVERIES_OUT_MAX,
     subject_lane: limits::WEBHOOK_DELIVERIES_OUT_MAX,
+    is_shared: false,
     is_ordered: false,
     count_max: limits::DELIVERIES_OPEN_MAX,
     subject_count_max: limits::WEBHOOK_DELIVERIES_OPEN_MAX,
@@ -85,7 +86,7 @@ fn send(
 ) {
     let mut wanting = world.resource::<Webhooks>().wanting(word);
     wanting.retain(|id| {
-        let has_room = job::has_room(world, NAME, id.0);
+        let has_room = job::has_room(world, NAME, id.0, None);
         if !has_room {
             drop_one(world, *id);
         }

@@ -197,12 +197,12 @@ limits! {
     pub const COMMAND_WORDS_MAX: usize = 1_024;
     /// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
     pub const PROGRAMS_MAX: usize = 512;
-    /// Seconds that failed authentications are gathered for one audit entry: a flood leaves at most two entries in
-    /// them.
+    /// Seconds that failed authentications, and refused sign-ins, are gathered for one audit entry: a flood leaves at most two entries
+    /// in them.
     pub const AUTH_FAILURES_SECS: u64 = 60;
-    /// Client addresses that one such entry lists; of the rest only the number of failures.
+    /// Client addresses, and reasons, that one such entry lists; of the rest only the number.
     pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
-    /// Wrong API keys from one client address before it has to wait: a second, then twice as long after each further one.
+    /// Wrong API keys, or failed sign-ins at an identity provider, from one client address before it has to wait: a second, then twice as long after each further one.
     pub const AUTH_FREE_TRIES: u32 = 10;
     /// Seconds that a client waits at most after a wrong API key.
     pub const AUTH_WAIT_SECS_MAX: u64 = 60;

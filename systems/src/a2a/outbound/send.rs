@@ -65,7 +65,7 @@ fn send(world: &mut World, it: SendToA2aAgent) -> Result<A2aSentView, Refusal> {
     let holder = acting_holder(world).or_else(of_agent);
     let tasks = world.resource::<SentTasks>();
     let of_holder = !tasks.shares.has_place(limits::A2A_SENT_OPEN_MAX, holder);
-    if of_holder || tasks.open_count() >= limits::A2A_SENT_OPEN_MAX || !job::has_room(world, SEND, it.to.0) {
+    if of_holder || tasks.open_count() >= limits::A2A_SENT_OPEN_MAX || !job::has_room(world, SEND, it.to.0, holder) {
         let text = if of_holder {
             "too many tasks of external A2A agents of this user or family of agents are open; try again later"
         } else {

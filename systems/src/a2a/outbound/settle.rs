@@ -36,6 +36,7 @@ pub(in crate::a2a) const SENDING: JobKind = JobKind {
     timeout_ms: limits::A2A_EXTERNAL_TIMEOUT_MS_MAX,
     lane: limits::A2A_SENDS_OUT_MAX,
     subject_lane: limits::A2A_AGENT_SENDS_OUT_MAX,
+    is_shared: true,
     is_ordered: false,
     count_max: limits::A2A_SENT_OPEN_MAX,
     subject_count_max: limits::A2A_AGENT_SENT_OPEN_MAX,

@@ -1,14 +1,14 @@
 //! The lane of a kind: its jobs in the order in which they are due, its bounds and its counts.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobState};
+use agentsvc_components::kernel::limit::POOL_SHARES;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::turns::Turns;
 use super::{JobEvent, JobKind};
 use crate::kernel::quota::Used;
 use crate::kernel::share::Shares;
@@ -35,28 +35,11 @@ pub struct JobCounts {
 /// What a lane holds: what `check` compares with a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// Jobs that may be tried when they are due, by that time.
-    queue: BTreeSet<Place>,
-    /// The jobs of each subject.
-    subjects: BTreeMap<Uuid, Subject>,
+    turns: Turns,
     /// What each holder takes.
     shares: Shares,
     waiting: usize,
-    out: usize,
     bytes: usize,
-}
-
-/// When a job is due, and which it is.
-type Place = (Timestamp, JobId);
-
-/// The jobs of one subject. Only the first of them is in the queue, and none while as many as may be are out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Subject {
-    /// Those that wait, in their order: by when they are due; of an ordered kind, by age.
-    waiting: BTreeMap<Place, Timestamp>,
-    out: BTreeSet<JobId>,
-    bytes: usize,
-    queued: Option<Place>,
 }
 
 /// The lane of one kind.
@@ -77,11 +60,11 @@ impl Lane {
     }
 
     pub(super) const fn out(&self) -> usize {
-        self.held.out
+        self.held.turns.out()
     }
 
     pub(super) const fn counts(&self) -> JobCounts {
-        JobCounts { waiting: self.held.waiting, out: self.held.out, ..self.counts }
+        JobCounts { waiting: self.held.waiting, out: self.held.turns.out(), ..self.counts }
     }
 
     /// Takes over what became of the jobs of this kind in another world.
@@ -103,14 +86,16 @@ impl Lane {
 
     /// Refuses another job for `subject` with an input of so many bytes where there is no room, and counts that.
     pub(super) fn admit(&mut self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
-        let room = self.has_room(subject, bytes).and_then(|()| self.has_share(holder, bytes));
+        let room = self.has_room(subject, bytes).and_then(|()| self.has_share(subject, holder, bytes));
         self.counts.refused += u64::from(room.is_err());
         room
     }
 
-    fn has_share(&self, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
-        let JobKind { name, count_max, bytes_max, .. } = self.kind;
-        if self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
+    fn has_share(&self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
+        let JobKind { name, count_max, bytes_max, subject_count_max, is_shared, .. } = self.kind;
+        let is_bounded = is_shared && holder.is_some();
+        let has_place = !is_bounded || self.held.turns.count_of(subject, holder) < subject_count_max / POOL_SHARES;
+        if has_place && self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
             return Ok(());
         }
         let text = format!("too many {name} jobs of one user or family of agents are open");
@@ -120,10 +105,8 @@ impl Lane {
     fn has_room(&self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
         let JobKind { name, count_max, subject_count_max, subject_bytes_max, input_bytes_max, bytes_max, .. } =
             self.kind;
-        let (count, held) = (self.held.waiting + self.held.out, self.held.bytes);
-        let of_subject = self.held.subjects.get(&subject);
-        let (of_subject, held_for_it) =
-            of_subject.map_or((0, 0), |subject| (subject.waiting.len() + subject.out.len(), subject.bytes));
+        let (count, held) = (self.held.waiting + self.out(), self.held.bytes);
+        let (of_subject, held_for_it) = self.held.turns.held_for(subject);
         if bytes > input_bytes_max {
             let text = format!("the input of a {name} job has {bytes} bytes, of {input_bytes_max} at most");
             return Err(Refusal::bad_field("input", text));
@@ -148,81 +131,50 @@ impl Lane {
 
     /// The job whose turn it is, when one is due and there is room for it.
     pub(super) fn first(&self, now: Timestamp) -> Option<JobId> {
-        let (due, id) = self.held.queue.first().filter(|_| self.held.out < self.kind.lane)?;
-        (*due <= now).then_some(*id)
+        self.held.turns.first(&self.kind).filter(|(at, _)| *at <= now).map(|(_, id)| id)
     }
 
     /// When the next job is due for which there is room.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.held.queue.first().filter(|_| self.held.out < self.kind.lane).map(|(due, _)| *due)
+        self.held.turns.first(&self.kind).map(|(at, _)| at)
     }
 
     /// The jobs of a subject.
     pub(super) fn of_subject(&self, subject: Uuid) -> Vec<JobId> {
-        let Some(subject) = self.held.subjects.get(&subject) else { return Vec::new() };
-        subject.waiting.keys().map(|(_, id)| *id).chain(subject.out.iter().copied()).collect()
+        self.held.turns.of_subject(subject)
     }
 
     pub(super) fn insert(&mut self, id: JobId, job: &Job) {
         self.held.bytes += job.input.len();
         self.held.shares.add(job.holder, 1, job.input.len());
-        let place = self.place(id, job);
-        match job.state {
-            JobState::Out => self.held.out += 1,
-            JobState::Waiting => self.held.waiting += 1,
-        }
-        self.change(job.subject, |subject| {
-            subject.bytes += job.input.len();
-            match job.state {
-                JobState::Out => {
-                    subject.out.insert(id);
-                }
-                JobState::Waiting => {
-                    subject.waiting.insert(place, job.due);
-                }
-            }
-        });
+        self.held.waiting += usize::from(job.state == JobState::Waiting);
+        self.held.turns.insert(&self.kind, id, job);
     }
 
     pub(super) fn remove(&mut self, id: JobId, job: &Job) {
         self.held.bytes -= job.input.len();
         self.held.shares.remove(job.holder, 1, job.input.len());
-        let place = self.place(id, job);
-        match job.state {
-            JobState::Out => self.held.out -= 1,
-            JobState::Waiting => self.held.waiting -= 1,
-        }
-        self.change(job.subject, |subject| {
-            subject.bytes -= job.input.len();
-            match job.state {
-                JobState::Out => {
-                    subject.out.remove(&id);
-                }
-                JobState::Waiting => {
-                    subject.waiting.remove(&place);
-                }
-            }
-        });
+        self.held.waiting -= usize::from(job.state == JobState::Waiting);
+        self.held.turns.remove(&self.kind, id, job);
     }
 
-    /// Where a job stands among those of its subject.
-    const fn place(&self, id: JobId, job: &Job) -> Place {
-        (if self.kind.is_ordered { Timestamp(0) } else { job.due }, id)
+    /// A try of a job began.
+    pub(super) fn began(&mut self, job: &Job, now: Timestamp) {
+        self.held.turns.began(&self.kind, job, now);
     }
 
-    /// Changes what there is of a subject, and puts its first job into the queue.
-    fn change(&mut self, id: Uuid, change: impl FnOnce(&mut Subject)) {
-        let Held { queue, subjects, .. } = &mut self.held;
-        let subject = subjects.entry(id).or_default();
-        change(subject);
-        let has_room = subject.out.len() < self.kind.subject_lane;
-        let first = subject.waiting.first_key_value().map(|((_, job), due)| (*due, *job)).filter(|_| has_room);
-        if let Some(before) = std::mem::replace(&mut subject.queued, first) {
-            queue.remove(&before);
-        }
-        queue.extend(first);
-        if subject.waiting.is_empty() && subject.out.is_empty() {
-            subjects.remove(&id);
-        }
+    /// The clock was set back.
+    pub(super) fn clock_set_back(&mut self, now: Timestamp) {
+        self.held.turns.clock_set_back(&self.kind, now);
+    }
+
+    /// Takes over who was served when: what the jobs do not say.
+    pub(super) fn serve_as(&mut self, other: &Self) {
+        self.held.turns.serve_as(&self.kind, &other.held.turns);
+    }
+
+    /// A holder who has more places than its share.
+    pub(super) fn over(&self) -> Option<Option<Holder>> {
+        self.held.turns.over(&self.kind)
     }
 }

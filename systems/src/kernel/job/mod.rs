@@ -5,6 +5,7 @@
 //! |---|---|
 //! | each kind has a lane: so many tries at once, and no more | what is out stays bounded |
 //! | jobs wait in the order in which they are due; nothing looks at all of them | cost grows with what is due |
+//! | places go to holders in turn, and to the subjects of each in turn; a user with a limited role has a quarter of them at most, a family of agents three quarters | no user and no family keeps the others out |
 //! | only the first job of a subject is in the queue, and none while as many as may be are out | one slow receiver does not take all; where the kind asks for order, events arrive as they happened |
 //! | each try is stored before it goes out, and its number fences what comes back | no try counts twice |
 //! | a try that was out when the daemon ended is tried again only when its kind is repeatable | nothing is done twice unasked |
@@ -16,6 +17,9 @@ mod metrics;
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turn_tests;
+mod turns;
 
 pub use lane::JobCounts;
 
@@ -66,10 +70,14 @@ pub struct JobKind {
     pub deadline_ms: i64,
     /// Milliseconds that one try may take.
     pub timeout_ms: u32,
-    /// Tries that are out at once, at most.
+    /// Tries that are out at once, at most; of a user with a limited role one in
+    /// [`POOL_SHARES`](agentsvc_components::kernel::limit::POOL_SHARES) of that, of a family of agents the others.
     pub lane: usize,
     /// Tries of jobs of one subject that are out at once, at most.
     pub subject_lane: usize,
+    /// Has one subject jobs of several holders? Then each has the same part of its places, too, and of its jobs one in
+    /// [`POOL_SHARES`](agentsvc_components::kernel::limit::POOL_SHARES).
+    pub is_shared: bool,
     /// Do the jobs of one subject begin in the order in which they were added, none before those before it have ended? Else
     /// in the order in which they are due. For kinds with one try of a subject at once.
     pub is_ordered: bool,
@@ -243,11 +251,11 @@ pub fn admit(world: &mut World, kind: &str, subject: Uuid, bytes: usize) -> Resu
     lane.map_or(Ok(()), |lane| lane.admit(subject, None, bytes))
 }
 
-/// Is there room for another job of a kind for `subject`, whose input is short? Counts a refusal where there is none, so that
+/// Is there room for another job of a kind for `subject` that takes a share of `holder`, whose input is short? Counts a refusal where there is none, so that
 /// the input need not be made.
-pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {
+pub fn has_room(world: &mut World, kind: &str, subject: Uuid, holder: Option<Holder>) -> bool {
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
-    lane.is_some_and(|lane| lane.admit(subject, None, 0).is_ok())
+    lane.is_some_and(|lane| lane.admit(subject, holder, 0).is_ok())
 }
 
 /// When the next try of a job may begin, or its present one began; `None` when there is no such job.
@@ -337,8 +345,11 @@ fn check(world: &mut World, faults: &mut Faults) {
     let jobs = jobs(world);
     faults.same("jobs", &jobs.by_id, &scan.by_id);
     faults.same("jobs by owner", &jobs.by_owner, &scan.by_owner);
-    for (lane, scan) in jobs.lanes.iter().zip(&scan.lanes) {
+    for (lane, scan) in jobs.lanes.iter().zip(&mut scan.lanes) {
+        scan.serve_as(lane);
         faults.same(lane.kind.name, lane.held(), scan.held());
         faults.that(lane.out() <= lane.kind.lane, || format!("{}: {} jobs are out", lane.kind.name, lane.out()));
+        let over = lane.over();
+        faults.that(over.is_none(), || format!("{}: more jobs of {over:?} are out than its share", lane.kind.name));
     }
 }

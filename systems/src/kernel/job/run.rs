@@ -45,6 +45,9 @@ fn start(world: &mut World, id: JobId, kind: &JobKind) -> bool {
         job.state = JobState::Out;
         job.tries += 1;
     });
+    if let Some(lane) = world.resource_mut::<Jobs>().lane(kind.name) {
+        lane.began(&job, now);
+    }
     world.effect(RunJob {
         attempt: Attempt::of(id, job.tries + 1),
         kind: kind.name,
@@ -169,4 +172,5 @@ pub(super) fn clock_set_back(world: &mut World, now: Timestamp) {
             change(world, entity, |job| (job.due, job.deadline) = (due, deadline));
         }
     }
+    world.resource_mut::<Jobs>().lanes.iter_mut().for_each(|lane| lane.clock_set_back(now));
 }

@@ -36,6 +36,7 @@ const ANY: JobKind = JobKind {
     timeout_ms: 500,
     lane: 2,
     subject_lane: 2,
+    is_shared: false,
     is_ordered: false,
     subject_count_max: 20,
     subject_bytes_max: 10_000,
@@ -50,14 +51,29 @@ pub(super) const KINDS: &[JobKind] = &[
     ANY,
     JobKind { name: "test_once", repeatable: false, is_ordered: true, subject_lane: 1, lane: 3, ..ANY },
     JobKind { name: "test_fair", subject_lane: 1, subject_count_max: 3, lane: 3, ..ANY },
+    JobKind { name: "test_places", subject_lane: 4, lane: 8, count_max: 400, subject_count_max: 400, ..ANY },
+    JobKind { name: "test_shared", is_shared: true, subject_lane: 4, lane: 16, count_max: 100, ..ANY },
+    JobKind { name: "test_turns", subject_lane: 1, lane: 1, count_max: 100, ..ANY },
 ];
 
-fn new(subject: u128) -> NewJob {
+pub(super) fn new(subject: u128) -> NewJob {
     NewJob { subject: Uuid::from_u128(subject), owner: None, holder: None, input: "input".into() }
 }
 
+pub(super) fn user(id: u128) -> Holder {
+    Holder::User(UserId(Uuid::from_u128(id)))
+}
+
+pub(super) fn family(id: u128) -> Holder {
+    Holder::Family(AgentId(Uuid::from_u128(id)))
+}
+
+pub(super) fn of(holder: Holder, subject: u128) -> NewJob {
+    NewJob { holder: Some(holder), input: "".into(), ..new(subject) }
+}
+
 /// Adds a job in a step of its own.
-fn added(world: &mut TestWorld, kind: &'static str, new: NewJob) -> JobId {
+pub(super) fn added(world: &mut TestWorld, kind: &'static str, new: NewJob) -> JobId {
     world.now = world.now.plus_ms(1);
     world.engine.set_now(world.now);
     let id = add(world.engine.world_mut(), kind, new).unwrap();
@@ -66,7 +82,7 @@ fn added(world: &mut TestWorld, kind: &'static str, new: NewJob) -> JobId {
 }
 
 /// The tries that went out since this was asked last.
-fn tries(world: &mut TestWorld) -> Vec<RunJob> {
+pub(super) fn tries(world: &mut TestWorld) -> Vec<RunJob> {
     world.effects.drain(..).filter_map(|effect| effect.take::<RunJob>().ok().map(|run| *run)).collect()
 }
 
@@ -74,7 +90,7 @@ fn heard(world: &mut TestWorld) -> Vec<(JobId, JobEvent)> {
     world.engine.world_mut().get_resource_or_init::<Heard>().0.drain(..).collect()
 }
 
-fn wait(world: &mut TestWorld, ms: i64) {
+pub(super) fn wait(world: &mut TestWorld, ms: i64) {
     world.now = world.now.plus_ms(ms);
     world.engine.set_now(world.now);
     world.engine.beat();
@@ -327,9 +343,11 @@ fn jobs_keep_their_rules_whatever_happens() {
             let pick = (dice >> 32) as usize;
             match dice % 20 {
                 0..8 => {
-                    let kind = if pick.is_multiple_of(2) { "test_any" } else { "test_once" };
+                    let kind =
+                        ["test_any", "test_once", "test_any", "test_once", "test_shared", "test_turns"][pick % 6];
                     let owner = agents.get(pick % 5).copied();
-                    let new = NewJob { owner, ..new(pick as u128 % 3) };
+                    let holder = [None, Some(user(1)), Some(user(2)), Some(family(1))][(pick >> 8) % 4];
+                    let new = NewJob { owner, holder, ..new(pick as u128 % 3) };
                     let _full = add(world.engine.world_mut(), kind, new);
                     world.step();
                 }

@@ -16,9 +16,9 @@ import { tellFaults } from "./poll.js";
  * stands since when what the part polls could not be read. The heading is the label of the tab.
  *
  * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
- * `heading` takes the place of that label.
+ * `heading` takes the place of that label. `badges(badge)` may mark tabs that are not open.
  */
-export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null }) {
+export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null, badges = () => {} }) {
   const head = h("h1", {}, heading);
   const text = h("p", { class: "tab-text" });
   /** Since when the numbers of the open part are old. */
@@ -107,6 +107,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
     if (label) link.append(h("span", { class: "badge accent" }, label));
   }
 
+  badges(badge);
   ctx.onRoute(show);
   show(ctx.path, ctx.query);
   return leave;

@@ -2,10 +2,11 @@
 
 import { call } from "../../lib/api.js";
 import { textInput } from "../../lib/controls.js";
-import { confirm, faultText, toast } from "../../lib/dialogs.js";
+import { faultText, toast } from "../../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { holdPage } from "../../lib/unsaved.js";
 import { Graph } from "./graph.js";
 import { Tested, testPart } from "./step-test.js";
 import { stepForm } from "./workflow-form.js";
@@ -46,7 +47,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
   let kept = JSON.stringify(body());
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
-    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => leave() }, icon("back", 17), "Back"), note, save),
+    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => left() }, icon("back", 17), "Back"), note, save),
     h("div", { class: "form-row", oninput: () => changed() }, name, about), item ? null : templates(), fault,
     h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
 
@@ -146,18 +147,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
     }
   }
 
-  async function leave() {
-    const isSure = !isChanged() || (await confirm({ title: "Discard the changes?", text: "What you changed in this workflow is not saved.", action: "Discard" }));
-    if (!isSure) return;
-    close();
-    left();
-  }
-
-  /** The browser asks before a tab with changes is closed. */
-  const hold = (event) => { if (isChanged()) event.preventDefault(); };
-  const close = () => removeEventListener("beforeunload", hold);
-  addEventListener("beforeunload", hold);
-  signal.addEventListener("abort", close);
+  const close = holdPage({ isChanged, text: "What you changed in this workflow is not saved.", signal });
   fill(root, frame);
   choose(0, { focus: false });
   if (!item) name.control.focus();

@@ -309,6 +309,7 @@ const isSignedIn = () => api.key.get() !== null || me().kind === "session";
 async function signOut() {
   if (me().kind === "session") await api.call("POST", "/api/auth/logout");
   api.key.forget();
+  sessionStorage.clear();
   location.reload();
 }
 

@@ -7,6 +7,7 @@ import { icon } from "../../lib/icons.js";
 import { can, seesAll } from "../../lib/me.js";
 import { mayBranch } from "./branch.js";
 import { ContextMark } from "./context.js";
+import { draftOf, keepDraft } from "./place.js";
 import { Slash } from "./slash.js";
 import { Microphone } from "./voice.js";
 
@@ -109,12 +110,21 @@ export class Composer {
     this.input.setSelectionRange(start.length, start.length);
   }
 
+  /** Another session is open: the box has what was not sent there. Text for a session that is gone (null) stays. */
+  moveTo(session, before) {
+    this.endEdit();
+    const text = draftOf(session);
+    if (before !== null || text !== "") this.set(text);
+    else keepDraft(session, this.input.value);
+  }
+
   setThinking(isOn) {
     this.isThinking = isOn;
     this.thinking.hidden = !isOn;
   }
 
   changed() {
+    if (this.edited === null && this.chat.sessionId) keepDraft(this.chat.sessionId, this.input.value);
     // Browsers that know no `field-sizing` get the height that the text needs.
     if (!CSS.supports("field-sizing", "content")) {
       this.input.style.setProperty("height", "auto");

@@ -690,6 +690,31 @@ def case_a_phone_has_the_lists_in_a_drawer(stage):
     expect(turns(page).locator(".md")).to_have_text("echo: from a phone")
 
 
+def case_a_phone_has_room_to_stop_an_answer(stage):
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["begun ", "never"], "gate": gate}
+    agent = stage.daemon.agent("ada", 'capabilities.tools = ["system_time"]')
+    page = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open(f"#/chat/{agent}", page)
+    expect(prompt(page)).to_be_enabled()
+    # A new agent is offered what its tools can do, and nothing else.
+    offered = page.get_by_role("list", name="Suggestions")
+    expect(offered.get_by_role("button", name="What time is it in Tokyo?")).to_be_visible()
+    expect(offered).not_to_contain_text("Remember something")
+    say(page, "long story")
+    gate.let()
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_visible()
+    stage.shoot("chat-phone-busy", page)
+    box = stop.bounding_box()
+    frame = page.locator(".composer .box").bounding_box()
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"], (box, frame)
+    assert page.get_by_role("button", name="Model: echo-1").locator(".cut").evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    stop.click()
+    settled(page)
+    expect(turns(page)).to_contain_text("Stopped.")
+
+
 def case_ten_thousand_agents_are_no_burden(stage):
     for first in range(0, 10_000, 5_000):
         manifests = [{"manifest_toml": f'name = "agent-{n:05}"\n'} for n in range(first, first + 5_000)]

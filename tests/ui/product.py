@@ -24,6 +24,41 @@ def calls_the_time(messages, body):
 
 @offline
 @config(GROQ)
+def case_a_model_is_offered_until_one_is_set_up(stage):
+    """A key that failed and a message to the offline model are model calls; the ways to set one up are still there."""
+    stage.expect_refusals(502, 400, 401, 409)
+    page = stage.open()
+    setup = page.get_by_role("region", name="Set up a model")
+    setup.get_by_role("button", name="Paste an API key").click()
+    dialog = page.get_by_role("dialog", name="Connect a model provider")
+    stage.model.respond = lambda messages, body: {"status": 401}
+    dialog.get_by_label("API key").fill("gsk_wrong")
+    dialog.get_by_role("button", name="Connect").click()
+    expect(dialog.locator(".fault").filter(has_text=re.compile("key|401", re.I)).first).to_be_visible()
+    page.keyboard.press("Escape")
+    setup.get_by_role("button", name="Try it offline").click()
+    chat.settled(page)
+    until("the calls are counted", lambda: sum(day["request_count"] for day in stage.daemon.call("GET", "/api/usage/daily?days=30")["days"]) > 0)
+    stage.open("")
+    page.reload()
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    expect(setup).to_contain_text("No language model is set up.")
+    expect(setup.get_by_role("button")).to_have_count(3)
+    access.check(page, "the overview without a model")
+    stage.shoot("product-overview-first")
+    stage.model.respond = lambda messages, body: "ok"
+    setup.get_by_role("button", name="Paste an API key").click()
+    dialog.get_by_label("API key").fill("gsk_right")
+    dialog.get_by_role("button", name="Connect").click()
+    page.get_by_role("dialog", name="Choose a model").get_by_role("button", name="Start chatting").click()
+    expect(page.locator(".chat-head .note")).to_contain_text("groq")
+    page.get_by_role("link", name="Overview", exact=True).click()
+    expect(page.locator(".stat").first).to_be_visible()
+    expect(setup).to_have_count(0)
+
+
+@offline
+@config(GROQ)
 def case_a_key_is_tested_a_model_chosen_and_a_tool_runs(stage):
     """From the first page to an answer with a tool: a wrong key is not kept, a right one is tested before it counts."""
     stage.expect_refusals(502, 400, 401, 409)

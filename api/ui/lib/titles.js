@@ -30,7 +30,7 @@ const idOf = (session) => session.session_id ?? session.id;
 export const titleOf = (session) => session.label || titles.get(idOf(session)) || began(session.created_at);
 
 /** The first line of a message that says something, without marks of Markdown; of an event, what it is. */
-function firstLine(text) {
+export function lineOf(text) {
   const event = EVENT.exec(text);
   if (event) return `Trigger: ${event[1].replaceAll("_", " ")}`;
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
@@ -44,7 +44,7 @@ export async function learnTitles(sessions, then, { signal } = {}) {
     const id = idOf(session);
     try {
       const { messages } = await get(`/api/sessions/${encodeURIComponent(id)}?limit=1`, { signal });
-      const title = firstLine(messages[0]?.content ?? "");
+      const title = lineOf(messages[0]?.content ?? "");
       if (title === "") return;
       if (titles.size >= TITLES_MAX) titles.delete(titles.keys().next().value);
       titles.set(id, title);

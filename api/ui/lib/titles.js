@@ -12,7 +12,13 @@ const LENGTH_MAX = 90;
 const SUMMARY = /^\[Summary of the earlier conversation\]\s*/;
 
 /** A message with the event that fired a trigger (docs/automation.md). */
-const EVENT = /\{"kind":"([a-z_]+)"[,}]/;
+const EVENT = /\{"kind":"([a-z_]+)"(?:,"event_type":"([^"\\]{1,80})")?[,}]/;
+
+/** What fired a trigger, in the words of its event; null where the text has none. */
+export function eventOf(text) {
+  const found = EVENT.exec(text);
+  return found && (found[2] ?? found[1]).replaceAll("_", " ");
+}
 
 const titles = new Map();
 
@@ -31,8 +37,8 @@ export const titleOf = (session) => session.label || titles.get(idOf(session)) |
 
 /** The first line of a message that says something, without marks of Markdown; of an event, what it is. */
 export function lineOf(text) {
-  const event = EVENT.exec(text);
-  if (event) return `Trigger: ${event[1].replaceAll("_", " ")}`;
+  const event = eventOf(text);
+  if (event) return `Trigger: ${event}`;
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }

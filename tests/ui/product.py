@@ -173,6 +173,61 @@ def case_the_palette_finds_agents_messages_pages_and_actions(stage):
 
 
 @config('[approval]\nrequire_approval = ["memory_store"]\n')
+def case_the_palette_finds_what_is_automated_and_makes_new(stage):
+    """Schedules, triggers, workflows, tasks and models by their names; and the forms of new ones."""
+    agent = stage.daemon.agent("worker")
+    call = stage.daemon.call
+    call("POST", "/api/cron/jobs", {"name": "heartbeat", "agent_id": agent, "schedule": "@daily", "prompt": "x"})
+    call("POST", "/api/triggers", {"agent_id": agent, "pattern": {"custom": {"event_type": "deployed"}}, "prompt_template": "x"})
+    workflow = call("POST", "/api/workflows", {"name": "Weekly report", "steps": [{"name": "go", "agent_name": "worker", "prompt": "x"}]})["workflow_id"]
+    call("POST", "/api/tasks", {"title": "Publish the post", "description": "x"})
+    call("POST", f"/api/agents/{agent}/message", {"message": "Please look at the build, it passes on all platforms"})
+    page = stage.open("#/world")
+    palette = page.get_by_role("dialog", name="Command palette")
+    options = palette.get_by_role("option")
+
+    def search(text):
+        page.keyboard.press("Control+k")
+        expect(palette).to_be_visible()
+        page.keyboard.type(text)
+
+    search("heartb")
+    expect(options).to_have_count(1)
+    expect(palette.get_by_role("status")).to_have_text("1 result")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Filter")).to_have_value("heartbeat")
+    search("deployed")
+    expect(options.filter(has_text="deployed").first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Triggers", level=1)).to_be_visible()
+    search("weekly")
+    expect(options.first).to_contain_text("Weekly report")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**#/automation/workflows/{workflow}")
+    search("publish the")
+    expect(options.first).to_contain_text("Publish the post")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Publish the post")).to_be_visible()
+    page.keyboard.press("Escape")
+    search("gpt-4o")
+    expect(options.first).to_contain_text(re.compile("gpt-4o", re.I))
+    page.keyboard.press("Escape")
+    search("the build")
+    expect(options.first).to_contain_text("Please look at the build")
+    page.keyboard.press("Escape")
+    for words, name in [("new sched", "New schedule"), ("new trig", "New trigger"), ("new task", "New task")]:
+        search(words)
+        expect(options.first).to_contain_text(name)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name=name)).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog", name=name)).to_have_count(0)
+    search("new wo")
+    expect(options.first).to_contain_text("New workflow")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#/automation/workflows/new")
+
+
 def case_pending_approvals_are_marked_on_every_page(stage):
     stage.model.respond = lambda messages, body: "done" if messages[-1]["role"] == "tool" else {"calls": [("memory_store", {"key": "k", "value": "v"})]}
     agent = stage.daemon.agent("ada", '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')

@@ -12,7 +12,7 @@ import { branchAt, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
-import { keepPlace, lastPlace } from "./chat/place.js";
+import { forgetPlace, keepPlace, lastPlace } from "./chat/place.js";
 import { Side } from "./chat/side.js";
 import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
 import { loadVoice } from "./chat/voice.js";
@@ -439,6 +439,7 @@ class Chat {
     if (!(await confirm({ title: `Delete ${name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
     this.agent = null;
     this.sessionId = null;
+    forgetPlace();
     await this.side.agents.reload();
     this.ctx.go(["chat"], {}, { replace: true });
   }

@@ -9,6 +9,7 @@ import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { learnSaid } from "../../lib/said.js";
 import { learnTitles, titleOf } from "../../lib/titles.js";
+import { forgetPlace } from "../chat/place.js";
 import { runText } from "./runs.js";
 import { outcomeBadge, runAddress, stateText, toolsOf } from "./words.js";
 
@@ -150,6 +151,7 @@ export async function mount(root, ctx) {
   async function remove() {
     const run = () => ctx.api.call("DELETE", path);
     if (!(await confirm({ title: `Delete ${ctx.agent.name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
+    forgetPlace();
     toast("Deleted");
     ctx.go(["chat"]);
   }

@@ -24,6 +24,9 @@ export const lastPlace = () => read().last;
 
 export const keepPlace = (agent, session) => write({ last: [agent, session] });
 
+/** The agent that was open last is deleted. */
+export const forgetPlace = () => write({ last: [] });
+
 /** The text that was not sent to a session. */
 export const draftOf = (session) => read().drafts.find(([of]) => of === session)?.[1] ?? "";
 

@@ -183,6 +183,7 @@ def case_the_palette_finds_what_is_automated_and_makes_new(stage):
     call("POST", "/api/tasks", {"title": "Publish the post", "description": "x"})
     call("POST", f"/api/agents/{agent}/message", {"message": "Please look at the build, it passes on all platforms"})
     page = stage.open("#/world")
+    expect(page.get_by_role("heading", name="Live", level=1)).to_be_visible()
     palette = page.get_by_role("dialog", name="Command palette")
     options = palette.get_by_role("option")
 

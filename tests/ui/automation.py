@@ -292,7 +292,7 @@ def case_workflows(stage):
     assert stage.daemon.call("GET", f"/api/agents/{writer}/sessions")["total"] == 1
     page.get_by_role("button", name="Add a step at position 2").click()
     panel.get_by_label("Name", exact=True).fill("check")
-    panel.get_by_label("When").select_option("conditional")
+    panel.get_by_label("Runs").select_option("conditional")
     panel.get_by_label("Agent").fill("writer")
     panel.get_by_label("Prompt").fill("slowly: {{input}}")
     expect(panel.get_by_role("button", name="{{text}}")).to_be_visible()

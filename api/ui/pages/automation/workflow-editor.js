@@ -44,6 +44,8 @@ export async function openEditor(root, { item, signal, saved, left }) {
   /** `{ form, test }` of each step. */
   let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
+  /** Steps that lack something, since it was tried to save them. */
+  let faulty = new Set();
   let kept = JSON.stringify(body());
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
@@ -72,14 +74,14 @@ export async function openEditor(root, { item, signal, saved, left }) {
   function changed() {
     const sketches = steps.map(({ form }) => form.sketch());
     graph.chosen = chosen;
-    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form) })));
+    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form), isFaulty: faulty.has(steps[at].form) })));
     note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
     steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
     const title = panel.querySelector("h2");
     if (title) title.textContent = titleOf(chosen);
   }
 
-  const titleOf = (index) => `${index + 1}. ${steps[index].form.sketch().name || `step-${index + 1}`}`;
+  const titleOf = (index) => `${index + 1}. ${steps[index].form.sketch().name || `Step ${index + 1}`}`;
 
   /** Shows the step of `index` in the panel. */
   function choose(index, { focus = true } = {}) {
@@ -90,6 +92,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
       button("Move up", "chevron", () => move(-1), chosen === 0), button("Move down", "chevron", () => move(1), chosen === steps.length - 1),
       button("Copy this step", "copy", () => insert(chosen + 1, made(form.read())), steps.length >= STEPS_MAX), button("Remove this step", "trash", remove, steps.length === 1)),
     form.node, test);
+    form.fields.name.control.placeholder = `Step ${chosen + 1}`;
     if (test) test.hidden = form.sketch().mode === "collect";
     changed();
     if (focus) form.fields.name.control.focus({ preventScroll: matchMedia("(min-width: 901px)").matches });
@@ -123,11 +126,27 @@ export async function openEditor(root, { item, signal, saved, left }) {
     toast("Step removed.", { action: { label: "Undo", run: () => frame.isConnected && insert(Math.min(at, steps.length), gone) } });
   }
 
+  /** Marks all that is missing, in the fields and in the graph; false where there is something. */
+  function check() {
+    if (name.control.value.trim() === "") name.fault("Enter a name.");
+    const missing = steps.map(({ form }) => form.check());
+    faulty = new Set(steps.filter((_, at) => missing[at]).map(({ form }) => form));
+    const first = missing.findIndex(Boolean);
+    if (first >= 0) {
+      choose(missing[chosen] ? chosen : first, { focus: false });
+      missing[chosen].control.focus();
+    } else changed();
+    if (name.control.value.trim() === "") name.control.focus();
+    fault.textContent = faulty.size > 1 ? `${faulty.size} steps lack something; they are marked in the graph.` : "";
+    return first < 0 && name.control.value.trim() !== "";
+  }
+
   async function store() {
     fault.textContent = "";
     const all = { name, description: about };
     steps.forEach(({ form }, at) => Object.entries(form.fields).forEach(([key, one]) => { all[`steps[${at}].${key}`] = one; }));
     for (const one of Object.values(all)) one.fault("");
+    if (!check()) return;
     save.disabled = true;
     try {
       const found = await (item ? call("PUT", `/api/workflows/${item.id}`, body()) : call("POST", "/api/workflows", body()));

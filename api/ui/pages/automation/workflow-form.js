@@ -82,7 +82,7 @@ export function stepForm(step, changed) {
   /** Marks what is missing; gives the first field of it, or null. */
   const check = () => {
     const word = mode.control.value;
-    const missing = [[agent, word !== "collect", "Choose an agent."], [prompt, word !== "collect", "Enter the prompt."], [condition, word === "conditional", "Enter the condition."], [until, word === "loop", "Enter the condition that ends it."]]
+    const missing = [[agent, word !== "collect", "Choose an agent."], [prompt, word !== "collect", "Enter the prompt."], [condition, word === "conditional", "Enter the condition."]]
       .filter(([made, isAsked]) => isAsked && text(made) === "");
     for (const [made, , words] of missing) made.fault(words);
     return missing[0]?.[0] ?? null;

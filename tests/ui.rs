@@ -83,7 +83,7 @@ cases! {
     }
     flood { flood }
     home { overview, pictures }
-    inbox { everything_that_needs_a_person, approvals_say_what_they_would_do, pictures }
+    inbox { everything_that_needs_a_person, approvals_say_what_they_would_do, the_desktop_is_notified_when_asked, pictures }
     kept { changed_settings_are_asked_for, a_changed_workflow_is_asked_for, the_chat_is_opened_where_it_was_left }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, plugins, find, pictures }

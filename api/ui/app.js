@@ -374,7 +374,7 @@ async function watchInbox() {
   const mark = rail.querySelector(".rail-badge");
   if (!mark) return;
   const { watch } = await import("./lib/badge.js");
-  setInbox = watch({ mark, go, tell: (count) => {
+  setInbox = watch({ mark, tell: (count) => {
     waiting = count;
     showTitle();
   } });

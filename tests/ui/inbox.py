@@ -118,6 +118,40 @@ def case_approvals_say_what_they_would_do(stage):
     expect(page.get_by_role("region", name="Approval of shell_exec")).to_contain_text("$ rm -rf build && make all")
 
 
+NOTES = """window.told = []; window.away = false;
+window.Notification = class extends EventTarget { static permission = "default"; static async requestPermission() { Notification.permission = "granted"; return "granted"; }
+  constructor(title, options) { super(); window.told.push([title, options.body]); } close() {} };
+Object.defineProperty(document, "hidden", { get: () => window.away });"""
+
+
+def case_the_desktop_is_notified_when_asked(stage):
+    """What is new while nobody sees the page is told, once notifications are turned on."""
+    agent = stage.daemon.agent("ops")
+    money.ask_for(stage, agent, "shell_exec")
+    page = stage.new_page()
+    page.add_init_script(NOTES)
+    page.clock.install()
+    stage.open("#/inbox", page)
+    offer = page.get_by_text("Get a desktop notification")
+    expect(offer).to_be_visible()
+    page.get_by_role("button", name="Turn on").click()
+    expect(offer).to_be_hidden()
+    with page.expect_response("**/api/approvals?*"):
+        page.evaluate("() => { window.away = true; document.dispatchEvent(new Event('visibilitychange')); }")
+    money.ask_for(stage, agent, "web_fetch")
+    for _ in range(40):
+        page.clock.run_for(21_000)
+        page.wait_for_timeout(200)
+        if page.evaluate("window.told.length") > 0:
+            break
+    [[title, _]] = page.evaluate("window.told")
+    assert title == "ops wants to open a web page", title
+    page.evaluate("window.away = false")
+    page.reload()
+    expect(page.get_by_role("heading", name="Inbox", level=1)).to_be_visible()
+    expect(offer).to_be_hidden()
+
+
 def case_pictures(stage):
     fill_inbox(stage)
     stage.shoot_all("inbox", "#/inbox", lambda page: expect(group(page, "Paused schedules")).to_be_visible())

@@ -2,6 +2,7 @@
 
 import { fill } from "./dom.js";
 import { pendingApprovals, readInbox } from "./inbox.js";
+import { watchHidden } from "./notify.js";
 import { poll } from "./poll.js";
 
 const APPROVALS_EVERY_MS = 5000;
@@ -39,6 +40,7 @@ export function watch({ mark, tell }) {
     others = count - more - items.filter(({ kind }) => kind === "approval").length;
     show();
   }, INBOX_EVERY_MS, { signal, onFault: () => {} });
+  watchHidden();
   return (count) => {
     others = count - approvals;
     show();

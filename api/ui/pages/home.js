@@ -12,7 +12,7 @@ import { isOfPeople, learnOrigins } from "../lib/origins.js";
 import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
-import { showSetup } from "./home-setup.js";
+import { showSetup } from "./home/setup.js";
 
 export const title = "Overview";
 

@@ -1,10 +1,10 @@
 // What stands above the overview while no language model is set up: the ways to set one up.
 
-import { get } from "../lib/api.js";
-import { WAYS, wayCard } from "../lib/connect.js";
-import { toast } from "../lib/dialogs.js";
-import { fill, h } from "../lib/dom.js";
-import { can, seesAll } from "../lib/me.js";
+import { get } from "../../lib/api.js";
+import { WAYS, wayCard } from "../../lib/connect.js";
+import { toast } from "../../lib/dialogs.js";
+import { fill, h } from "../../lib/dom.js";
+import { can, seesAll } from "../../lib/me.js";
 
 /** Shows the ways in `place` while the default model is the built-in one; for those who may choose another. */
 export async function showSetup(place, ctx) {

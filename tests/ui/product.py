@@ -172,7 +172,6 @@ def case_the_palette_finds_agents_messages_pages_and_actions(stage):
     expect(page.get_by_role("dialog", name="New agent")).to_be_hidden()
 
 
-@config('[approval]\nrequire_approval = ["memory_store"]\n')
 def case_the_palette_finds_what_is_automated_and_makes_new(stage):
     """Schedules, triggers, workflows, tasks and models by their names; and the forms of new ones."""
     agent = stage.daemon.agent("worker")
@@ -229,6 +228,7 @@ def case_the_palette_finds_what_is_automated_and_makes_new(stage):
     page.wait_for_url("**#/automation/workflows/new")
 
 
+@config('[approval]\nrequire_approval = ["memory_store"]\n')
 def case_pending_approvals_are_marked_on_every_page(stage):
     stage.model.respond = lambda messages, body: "done" if messages[-1]["role"] == "tool" else {"calls": [("memory_store", {"key": "k", "value": "v"})]}
     agent = stage.daemon.agent("ada", '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
@@ -244,7 +244,7 @@ def case_pending_approvals_are_marked_on_every_page(stage):
     page.get_by_role("link", name="Inbox, 1 item needs you").click()
     item = page.get_by_role("region", name="Approvals").get_by_role("listitem")
     expect(item).to_contain_text("memory_store")
-    expect(item.get_by_role("link", name="ada")).to_be_visible()
+    expect(item.get_by_role("link", name="ada", exact=True)).to_be_visible()
     item.get_by_role("button", name="Approve").click()
     expect(mark).to_be_hidden()
     expect(page).to_have_title(re.compile(r"^[^(]"))

@@ -4,6 +4,7 @@ import { Failure, page } from "./api.js";
 import { removeDialog, showError } from "./dialogs.js";
 import { debounce, fill, h, holdFocus, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
+import { excerptText } from "./titles.js";
 
 const PAUSE_MS = 120;
 const FOUND_MAX = 6;
@@ -20,9 +21,6 @@ export function rank(text, typed) {
   }
   return sum + low.length / 1000;
 }
-
-/** An excerpt from its first whole word on: the daemon cuts by letters. */
-const excerptText = (text) => (/^[\p{Lu}#>*`"“(\[]/u.test(text) ? text : `… ${text.replace(/^\S{0,30}\s+/, "")}`);
 
 /**
  * Opens the palette. `entries()` gives what does not come from the daemon: `[{ group, label, hint, icon, run }]`; `go(path, query)`
@@ -77,7 +75,7 @@ export function openPalette({ entries, find, go }) {
       found.push(...others);
       // A session whose agent alone has the name says nothing that the agent does not.
       for (const session of sessions.items.filter(({ matched }) => matched !== "agent_name").slice(0, FOUND_MAX)) {
-        found.push({ group: session.excerpt ? "Messages" : "Sessions", label: session.excerpt ? excerptText(session.excerpt) : session.label ?? "Session", hint: [session.agent_name, session.excerpt && session.label].filter(Boolean).join(" · "), icon: "chat", run: () => go(["chat", session.agent_id, session.session_id ?? session.id]) });
+        found.push({ group: session.excerpt ? "Messages" : "Sessions", label: session.excerpt ? excerptText(session.excerpt, typed) : session.label ?? "Session", hint: [session.agent_name, session.excerpt && session.label].filter(Boolean).join(" · "), icon: "chat", run: () => go(["chat", session.agent_id, session.session_id ?? session.id]) });
       }
       show(local(), found);
     } catch (error) {

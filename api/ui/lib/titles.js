@@ -43,6 +43,18 @@ export function lineOf(text) {
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }
 
+/** Letters that an excerpt has before and after what was found: it is cut there, where there was more. */
+const EXCERPT = 60;
+
+/** An excerpt around `typed` in whole words, with dots where it was cut. */
+export function excerptText(text, typed) {
+  const at = text.toLowerCase().indexOf(typed.toLowerCase());
+  if (at < 0) return text;
+  const before = at < EXCERPT ? text.slice(0, at) : `… ${text.slice(0, at).replace(/^\S*\s+/, "")}`;
+  const after = text.slice(at);
+  return before + (after.length - typed.length < EXCERPT ? after : `${after.replace(/\s+\S*$/, "")} …`);
+}
+
 /** Reads the titles of `sessions` that have messages and no name, and calls `then(id, title)` for each. */
 export async function learnTitles(sessions, then, { signal } = {}) {
   const missing = sessions.filter((session) => !session.label && session.message_count !== 0 && !titles.has(idOf(session)));

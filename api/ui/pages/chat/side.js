@@ -6,7 +6,7 @@ import { brief, count, modelText, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { can } from "../../lib/me.js";
-import { learnTitles, titleOf } from "../../lib/titles.js";
+import { excerptText, learnTitles, titleOf } from "../../lib/titles.js";
 import { marksOf, recentAgents } from "./activity.js";
 
 const PAGE_AGENTS = 200;
@@ -39,7 +39,7 @@ export class Side {
       rowHeight: 46,
       row: (session) => {
         this.needsTitle(session);
-        return sessionRow(session);
+        return sessionRow(session, this.sessionSearch.value());
       },
       read: (cursor, q) => this.readSessions(cursor, q),
       open: (session) => chat.open(chat.agent.id, session.session_id ?? session.id),
@@ -230,9 +230,9 @@ function agentRow(agent, mark) {
     isRunning ? MARKS[mark]?.() ?? (agent.used_at ? h("time", { class: "faint note", datetime: agent.used_at }, brief(agent.used_at)) : null) : h("span", { class: "badge warn" }, agent.state));
 }
 
-function sessionRow(session) {
+function sessionRow(session, typed) {
   const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
-  const details = session.excerpt ?? [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
+  const details = session.excerpt ? excerptText(session.excerpt, typed) : [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
   return h("div", { class: "item" },
     h("div", { class: "grow" },
       h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, h("span", { data: { session: session.session_id ?? session.id } }, titleOf(session))), h("div", { class: "cut note" }, details)),

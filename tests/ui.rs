@@ -45,8 +45,29 @@ macro_rules! cases {
 }
 
 cases! {
-    agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, runs_have_the_name_of_their_message, an_open_run_says_what_it_waits_for, waiting_is_a_step_of_a_trace, pictures }
-    automation { deliveries, times, rows_in_use, examples_fill_the_form, triggers, workflows, goals, tasks, pictures }
+    agent {
+        overview,
+        settings_as_a_form,
+        settings_as_toml,
+        a_chat_beside_the_settings,
+        traces,
+        runs_have_the_name_of_their_message,
+        an_open_run_says_what_it_waits_for,
+        waiting_is_a_step_of_a_trace,
+        pictures,
+    }
+    automation {
+        deliveries,
+        times,
+        rows_in_use,
+        examples_fill_the_form,
+        triggers,
+        workflows,
+        forms_name_all_that_is_missing,
+        goals,
+        tasks,
+        pictures,
+    }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
@@ -83,7 +104,12 @@ cases! {
     }
     flood { flood }
     home { overview, pictures }
-    inbox { everything_that_needs_a_person, approvals_say_what_they_would_do, the_desktop_is_notified_when_asked, pictures }
+    inbox {
+        everything_that_needs_a_person,
+        approvals_say_what_they_would_do,
+        the_desktop_is_notified_when_asked,
+        pictures,
+    }
     kept { changed_settings_are_asked_for, a_changed_workflow_is_asked_for, the_chat_is_opened_where_it_was_left }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, plugins, find, pictures }

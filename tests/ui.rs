@@ -45,8 +45,29 @@ macro_rules! cases {
 }
 
 cases! {
-    agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, waiting_is_a_step_of_a_trace, pictures }
-    automation { deliveries, times, rows_in_use, examples_fill_the_form, triggers, workflows, goals, tasks, pictures }
+    agent {
+        overview,
+        settings_as_a_form,
+        settings_as_toml,
+        a_chat_beside_the_settings,
+        traces,
+        runs_have_the_name_of_their_message,
+        an_open_run_says_what_it_waits_for,
+        waiting_is_a_step_of_a_trace,
+        pictures,
+    }
+    automation {
+        deliveries,
+        times,
+        rows_in_use,
+        examples_fill_the_form,
+        triggers,
+        workflows,
+        forms_name_all_that_is_missing,
+        goals,
+        tasks,
+        pictures,
+    }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
@@ -83,7 +104,13 @@ cases! {
     }
     flood { flood }
     home { overview, activity, pictures }
-    inbox { everything_that_needs_a_person, pictures }
+    inbox {
+        everything_that_needs_a_person,
+        approvals_say_what_they_would_do,
+        the_desktop_is_notified_when_asked,
+        pictures,
+    }
+    kept { changed_settings_are_asked_for, a_changed_workflow_is_asked_for, the_chat_is_opened_where_it_was_left }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, plugins, find, pictures }
     prompts { versions_and_experiments, disabled }
@@ -114,9 +141,11 @@ cases! {
     rights { narrowed }
     sign_in { rights, states_and_codes, keys_and_tokens, the_end_of_a_session, logout }
     product {
+        a_model_is_offered_until_one_is_set_up,
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
         a_local_runtime_is_found_or_its_absence_explained,
         the_palette_finds_agents_messages_pages_and_actions,
+        the_palette_finds_what_is_automated_and_makes_new,
         pending_approvals_are_marked_on_every_page,
         a_daemon_that_hangs_is_noticed,
         events_are_sentences_and_names_stay_those_of_agents,
@@ -156,7 +185,9 @@ cases! {
         the_key_is_asked_for_and_kept_in_the_tab_only,
         everything_can_be_done_with_the_keyboard,
         a_phone_has_the_lists_in_a_drawer,
+        a_phone_has_room_to_stop_an_answer,
         ten_thousand_agents_are_no_burden,
+        what_no_person_wrote_is_a_folded_card,
         a_call_that_waits_for_a_person_is_decided_in_the_chat,
         pictures_of_the_agents_own_files_are_shown,
         pictures_lead_to_files_only,

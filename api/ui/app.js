@@ -8,15 +8,13 @@ import { Keys } from "./lib/keys.js";
 import { askForKey } from "./lib/login.js";
 import { applyDensity, densityName, nextDensity } from "./lib/density.js";
 import { allowed, isLearned, learn, me } from "./lib/me.js";
-import { poll } from "./lib/poll.js";
+import { isHeld, mayLeave } from "./lib/unsaved.js";
 import { PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
 /** How often the daemon is asked whether it is there, and how long it may take: a frozen one is noticed within two seconds. */
 const HEALTH_EVERY_MS = 1000;
 const HEALTH_MS_MAX = 900;
-const APPROVALS_EVERY_MS = 5000;
-const INBOX_EVERY_MS = 60_000;
 
 /** A phone, as styles/shell.css has it. */
 const SLIM = matchMedia("(max-width: 720px)");
@@ -59,6 +57,10 @@ class Context {
     // What began before the page was left ends without a word: another page is open.
     if (replace && this.signal.aborted) return;
     const hash = addressOf(path, query);
+    if (!replace && location.hash !== hash && isHeld()) {
+      mayLeave().then((may) => may && this.go(path, query)).catch(showError);
+      return;
+    }
     if (replace) history.replaceState(null, "", hash);
     else if (location.hash !== hash) history.pushState(null, "", hash);
     route();
@@ -132,8 +134,35 @@ function showTitle() {
   document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
 }
 
+/** The address that is shown, and its place in the history where the browser tells it. */
+let shown = { hash: null, at: null };
+/** The address of which it is asked whether changes may be lost for it. */
+let asked = null;
+
+/** Another address was opened: by a link, by hand, or by Back. A dialog belongs to what it was opened over. */
+async function move() {
+  if (location.hash === shown.hash || location.hash === asked) return;
+  closeDialogs();
+  if (asked !== null) return;
+  if (isHeld()) {
+    asked = location.hash;
+    const may = await mayLeave();
+    asked = null;
+    if (!may) return stay();
+  }
+  route();
+}
+
+/** Goes back to the address of what is shown. */
+function stay() {
+  const at = window.navigation?.currentEntry?.index ?? null;
+  if (at !== null && shown.at !== null && at !== shown.at) history.go(shown.at - at);
+  else if (location.hash !== shown.hash) history.pushState(null, "", shown.hash || "#/");
+}
+
 /** Opens what the address names. */
 function route() {
+  shown = { hash: location.hash, at: window.navigation?.currentEntry?.index ?? null };
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
   const pages = allowed(PAGES);
@@ -260,11 +289,10 @@ async function showAccount() {
   await account.showAccount();
 }
 
-/** What the palette offers beside what the daemon finds: actions, pages and their parts. */
+/** Opens the palette with the actions of the shell. */
 async function showPalette() {
-  const [{ openPalette }, parts] = await Promise.all([import("./lib/palette.js"), partsOf()]);
-  const actions = allowed([
-    { label: "New agent", icon: "plus", scope: "write", run: () => go(["chat"], { new: "agent" }) },
+  const { openWith } = await import("./lib/palette-entries.js");
+  return openWith({ go, pages: listed(), actions: [
     { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
     { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
     { label: "Change the density of tables", icon: "menu", hint: densityName(), run: changeDensity, isFirst: false },
@@ -272,22 +300,7 @@ async function showPalette() {
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
     ...(me().user_id ? [{ label: "Your account", icon: "user", run: showAccount, isFirst: false }] : []),
     ...(isSignedIn() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
-  ]);
-  const pages = [...listed(), ...allowed(PAGES).filter(({ isInner, key }) => isInner && key)].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
-  openPalette({ entries: () => [...actions.map((action) => ({ group: "Actions", ...action })), ...pages, ...parts], go });
-}
-
-/** The parts of all pages, read once. */
-let parts = null;
-function partsOf() {
-  parts ??= Promise.all(allowed(PAGES).filter(({ hasParts }) => hasParts).map(async (page) => {
-    const { TABS } = await page.load();
-    return allowed(TABS).map((tab, at) => ({ group: page.label, label: tab.label, hint: tab.text, icon: page.icon, isFirst: false, run: () => go(at === 0 ? [page.name] : [page.name, tab.name]) }));
-  })).then((lists) => lists.flat()).catch((error) => {
-    parts = null;
-    throw error;
-  });
-  return parts;
+  ] });
 }
 
 /** With a key of this tab, or as a person with a session. */
@@ -296,6 +309,7 @@ const isSignedIn = () => api.key.get() !== null || me().kind === "session";
 async function signOut() {
   if (me().kind === "session") await api.call("POST", "/api/auth/logout");
   api.key.forget();
+  sessionStorage.clear();
   location.reload();
 }
 
@@ -320,7 +334,8 @@ function nextTheme() {
 }
 
 /** Tables take their height when they are made: the open page is made anew. */
-function changeDensity() {
+async function changeDensity() {
+  if (!(await mayLeave())) return undefined;
   nextDensity();
   toast(`Tables: ${densityName()}`);
   return current ? open(current.page, current.path, current.query) : undefined;
@@ -354,36 +369,15 @@ async function checkHealth() {
   healthTimer = setTimeout(checkHealth, late === 1 ? 0 : HEALTH_EVERY_MS);
 }
 
-/** The badge of the inbox: pending approvals often, everything else now and then. */
-function watchInbox() {
-  const { signal } = new AbortController();
+/** The badge of the inbox, where this key may see it. */
+async function watchInbox() {
   const mark = rail.querySelector(".rail-badge");
-  // This key may not see them.
   if (!mark) return;
-  let approvals = 0;
-  let others = 0;
-  const show = () => {
-    waiting = approvals + others;
-    mark.hidden = waiting === 0;
-    fill(mark, waiting > 99 ? "99+" : String(waiting));
-    mark.parentNode.setAttribute("aria-label", waiting === 0 ? "Inbox" : `Inbox, ${waiting} ${waiting === 1 ? "item needs" : "items need"} you`);
+  const { watch } = await import("./lib/badge.js");
+  setInbox = watch({ mark, tell: (count) => {
+    waiting = count;
     showTitle();
-  };
-  setInbox = (count) => {
-    others = count - approvals;
-    show();
-  };
-  poll(async () => {
-    const { pendingApprovals } = await import("./lib/inbox.js");
-    approvals = await pendingApprovals({ signal });
-    show();
-  }, APPROVALS_EVERY_MS, { signal, onFault: () => {} });
-  poll(async () => {
-    const { readInbox } = await import("./lib/inbox.js");
-    const { items, count, more } = await readInbox({ signal });
-    others = count - more - items.filter(({ kind }) => kind === "approval").length;
-    show();
-  }, INBOX_EVERY_MS, { signal, onFault: () => {} });
+  } });
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
@@ -427,11 +421,7 @@ async function start() {
   }
   buildRail();
   isBuilt = true;
-  // A dialog belongs to what it was opened over.
-  const onMove = () => {
-    closeDialogs();
-    route();
-  };
+  const onMove = () => move().catch(showError);
   addEventListener("hashchange", onMove);
   addEventListener("popstate", onMove);
   addEventListener("unhandledrejection", (event) => showError(event.reason));
@@ -440,7 +430,7 @@ async function start() {
     event.preventDefault();
     root.focus();
   });
-  watchInbox();
+  watchInbox().catch(showError);
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);
   await choosePage();

@@ -203,6 +203,45 @@ def case_traces(stage):
     access.check(page, "the runs of an agent")
 
 
+def case_runs_have_the_name_of_their_message(stage):
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    for text in ["count the apples", "count the pears"]:
+        stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": text})
+    page = stage.open(f"#/agent/{agent}/runs")
+    rows = page.get_by_role("table", name="Runs").get_by_role("row")
+    expect(rows.filter(has_text="count the pears")).to_contain_text("in “count the apples”")
+    expect(rows.filter(has_text="count the apples")).to_have_count(2)
+    expect(rows.last).not_to_contain_text("tool")
+    page.get_by_role("link", name="Overview", exact=True).last.click()
+    recent = page.get_by_role("region", name="Recent runs").get_by_role("listitem")
+    expect(recent.first).to_contain_text("count the pears")
+    expect(recent.last).to_contain_text("count the apples")
+    access.check(page, "the runs of the overview")
+
+
+@config('[approval]\nrequire_approval = ["file_write"]\n')
+def case_an_open_run_says_what_it_waits_for(stage):
+    """Message, steps so far and the decision stand on the page of a run that has not ended."""
+    stage.model.respond = lambda messages, body: "Written." if messages[-1]["role"] == "tool" else {"calls": [("system_time", {}), ("file_write", {"path": "notes.md", "content": "# Plan\n- new\n"})]}
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agent}/message", {"message": "write the plan"}), daemon=True).start()
+    until("it waits", lambda: stage.daemon.call("GET", "/api/approvals?status=pending")["total"] == 1)
+    [run] = stage.daemon.call("GET", f"/api/agents/{agent}/traces")["running"]
+    page = stage.open(f"#/agent/{agent}/runs/{run['turn_id']}?session={run['session_id']}")
+    so_far = page.get_by_role("region", name="Run so far")
+    expect(so_far).to_contain_text("write the plan")
+    expect(so_far.locator("details.tool").first).to_contain_text("system_time")
+    expect(page.get_by_text("waiting for approval")).to_be_visible()
+    expect(page.get_by_role("link", name="Open in chat")).to_have_attribute("href", f"#/chat/{agent}/{run['session_id']}")
+    card = so_far.get_by_role("region", name="Approval of file_write")
+    expect(card).to_contain_text("ledger wants to write a file")
+    expect(card).to_contain_text("notes.md is a new file")
+    access.check(page, "an open run")
+    stage.shoot("agent-open-run")
+    card.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("list", name="Steps of the run")).to_contain_text("file_write")
+
+
 @config("[queue.concurrency]\nprovider_calls = 1\n")
 def case_waiting_is_a_step_of_a_trace(stage):
     """A turn that waits for a slot of its provider shows how long, and why."""

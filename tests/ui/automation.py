@@ -292,7 +292,7 @@ def case_workflows(stage):
     assert stage.daemon.call("GET", f"/api/agents/{writer}/sessions")["total"] == 1
     page.get_by_role("button", name="Add a step at position 2").click()
     panel.get_by_label("Name", exact=True).fill("check")
-    panel.get_by_label("When").select_option("conditional")
+    panel.get_by_label("Runs").select_option("conditional")
     panel.get_by_label("Agent").fill("writer")
     panel.get_by_label("Prompt").fill("slowly: {{input}}")
     expect(panel.get_by_role("button", name="{{text}}")).to_be_visible()
@@ -347,6 +347,37 @@ def case_workflows(stage):
     expect(page.get_by_label("Name", exact=True).first).to_have_value("Both steps")
     page.get_by_role("button", name="Back").click()
     expect(page.get_by_role("heading", name="Both steps")).to_be_visible()
+
+
+def case_forms_name_all_that_is_missing(stage):
+    """Each field that lacks something says so at once, and nothing says it twice."""
+    stage.daemon.agent("writer")
+    page = stage.open("#/automation?new=1")
+    dialog = page.get_by_role("dialog", name="New schedule")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog.get_by_text("Choose an agent.")).to_have_count(1)
+    expect(dialog.get_by_text("Enter the prompt.")).to_have_count(1)
+    expect(dialog.get_by_label("Agent")).to_be_focused()
+    access.check(page, "a form that lacks something")
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#/automation/triggers?new=1'")
+    dialog = page.get_by_role("dialog", name="New trigger")
+    dialog.get_by_label("When").select_option("custom")
+    dialog.get_by_label("Prompt").fill("")
+    dialog.get_by_role("button", name="Create").click()
+    for text in ["Choose an agent.", "Enter the event type.", "Enter the prompt."]:
+        expect(dialog.get_by_text(text)).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#/automation/workflows/new'")
+    page.get_by_role("button", name="Draft and review").click()
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("Enter a name.")).to_be_visible()
+    expect(page.get_by_text("3 steps lack something; they are marked in the graph.")).to_be_visible()
+    panel = page.get_by_role("complementary", name="Step")
+    expect(panel.get_by_text("Choose an agent.")).to_be_visible()
+    page.get_by_role("button", name="Step 3, Revise: Something is missing").click()
+    expect(panel.get_by_text("Choose an agent.")).to_be_visible()
+    access.check(page, "a workflow that lacks something")
 
 
 def case_goals(stage):

@@ -715,6 +715,31 @@ def case_a_phone_has_the_lists_in_a_drawer(stage):
     expect(turns(page).locator(".md")).to_have_text("echo: from a phone")
 
 
+def case_a_phone_has_room_to_stop_an_answer(stage):
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["begun ", "never"], "gate": gate}
+    agent = stage.daemon.agent("ada", 'capabilities.tools = ["system_time"]')
+    page = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open(f"#/chat/{agent}", page)
+    expect(prompt(page)).to_be_enabled()
+    # A new agent is offered what its tools can do, and nothing else.
+    offered = page.get_by_role("list", name="Suggestions")
+    expect(offered.get_by_role("button", name="What time is it in Tokyo?")).to_be_visible()
+    expect(offered).not_to_contain_text("Remember something")
+    say(page, "long story")
+    gate.let()
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_visible()
+    stage.shoot("chat-phone-busy", page)
+    box = stop.bounding_box()
+    frame = page.locator(".composer .box").bounding_box()
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"], (box, frame)
+    assert page.get_by_role("button", name="Model: echo-1").locator(".cut").evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    stop.click()
+    settled(page)
+    expect(turns(page)).to_contain_text("Stopped.")
+
+
 def case_ten_thousand_agents_are_no_burden(stage):
     for first in range(0, 10_000, 5_000):
         manifests = [{"manifest_toml": f'name = "agent-{n:05}"\n'} for n in range(first, first + 5_000)]
@@ -739,6 +764,29 @@ def case_ten_thousand_agents_are_no_burden(stage):
     stage.shoot("chat-10000-agents")
 
 
+def case_what_no_person_wrote_is_a_folded_card(stage):
+    """Messages of triggers and schedules do not look as if the person had typed them."""
+    agent = open_agent(stage)
+    page = stage.page
+    say(page, "typed by hand")
+    settled(page)
+    stage.daemon.call("POST", "/api/triggers", {"agent_id": agent, "pattern": {"custom": {"event_type": "deployed"}}, "prompt_template": "A deploy: {{event}}"})
+    stage.daemon.call("POST", "/api/events", {"event_type": "deployed", "payload": {"version": 3}})
+    job = stage.daemon.call("POST", "/api/cron/jobs", {"name": "nightly", "agent_id": agent, "schedule": "@daily", "prompt": "Check the lights"})["job_id"]
+    stage.daemon.call("POST", f"/api/cron/jobs/{job}/run")
+    until("all have run", lambda: len(stage.daemon.call("GET", f"/api/agents/{agent}/traces")["traces"]) == 3)
+    page.reload()
+    expect(turns(page)).to_have_count(3)
+    expect(turns(page).locator(".bubble")).to_have_count(1)
+    trigger = turns(page).filter(has_text="Trigger: deployed")
+    expect(trigger.locator(".said").get_by_text("A deploy:")).to_be_hidden()
+    trigger.locator("summary").first.click()
+    expect(trigger.locator(".said").get_by_text("A deploy:")).to_be_visible()
+    expect(turns(page).filter(has_text="Schedule: Check the lights").locator(".said summary")).to_have_count(1)
+    access.check(page, "messages that no person wrote")
+    stage.shoot("chat-sent")
+
+
 @config('[approval]\nrequire_approval = ["memory_store"]\n')
 def case_a_call_that_waits_for_a_person_is_decided_in_the_chat(stage):
     def respond(messages, body):
@@ -751,14 +799,15 @@ def case_a_call_that_waits_for_a_person_is_decided_in_the_chat(stage):
     open_agent(stage, rest='[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
     say(page, "first")
     approval = page.get_by_role("region", name="Approval of memory_store")
-    expect(approval).to_contain_text('"value": "first"')
+    expect(approval).to_contain_text("ada wants to remember something")
+    expect(approval.get_by_role("definition").last).to_have_text("first")
     access.check(page, "approval")
     stage.shoot("chat-approval")
     approval.get_by_role("button", name="Approve").click()
     settled(page)
     expect(turns(page).last).to_contain_text('The tool said: Stored "k"')
     say(page, "second")
-    expect(approval).to_contain_text('"value": "second"')
+    expect(approval.get_by_role("definition").last).to_have_text("second")
     approval.get_by_role("button", name="Reject").click()
     settled(page, 2)
     expect(turns(page).last.locator("details.tool summary")).to_contain_text("failed")

@@ -49,7 +49,8 @@ def case_charts_keep_what_they_showed(stage):
 def case_rules_are_said_in_words(stage):
     """A rule is said in words with its time zone, its next run in that of the browser, and the table takes the width of the window."""
     agent = stage.daemon.agent("clock")
-    rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 1-7 * SUN", "interval": "every 2h", "monthly": "30 6 1 * *"}
+    rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 1-7 * SUN", "interval": "every 2h", "monthly": "30 6 1 * *",
+             "office": "*/15 9-17 * * MON-FRI", "closing": "0 18 L * *", "noon": "0 0 12 * * SAT,SUN"}
     for name, rule in rules.items():
         stage.daemon.call("POST", "/api/cron/jobs", {"name": name, "agent_id": agent, "schedule": rule, "timezone": "Europe/Berlin", "prompt": "x"})
     page = stage.new_page(viewport={"width": 1920, "height": 900})
@@ -64,6 +65,12 @@ def case_rules_are_said_in_words(stage):
     expect(row("daily")).to_contain_text("Every day at 00:00")
     expect(row("interval")).to_contain_text("Every 2 hours")
     expect(row("monthly")).to_contain_text("On day 1 of each month at 06:30")
+    expect(row("office")).to_contain_text("Every 15 minutes from 09:00 to 17:59 on weekdays")
+    expect(row("closing")).to_contain_text("On the last day of each month at 18:00")
+    expect(row("noon")).to_contain_text("On weekends at 12:00")
+    # What runs next stands first.
+    due = [job["next_run"] for job in stage.daemon.call("GET", "/api/cron/jobs")["jobs"] if job["name"] in table.locator(".t-body .t-row").first.inner_text()]
+    assert due == [min(job["next_run"] for job in stage.daemon.call("GET", "/api/cron/jobs")["jobs"])], due
     # No words are better than wrong ones.
     expect(row("odd").locator("code")).to_have_text("5 4 1-7 * SUN")
     expect(row("odd").get_by_role("link", name="clock")).to_have_attribute("href", f"#/agent/{agent}")

@@ -2,13 +2,14 @@
 
 import re
 import sys
+import threading
 
 from playwright.sync_api import expect
 
 import access
 import money
 import stage as stages
-from stage import until
+from stage import config, last_text, until
 
 
 def group(page, name):
@@ -67,6 +68,88 @@ def case_everything_that_needs_a_person(stage):
     expect(page.get_by_role("heading", name="All clear")).to_be_visible()
     expect(badge).to_be_hidden()
     access.check(page, "the empty inbox")
+
+
+@config('[approval]\nrequire_approval = ["file_write", "shell_exec"]\n')
+def case_approvals_say_what_they_would_do(stage):
+    """A command, and a file with the lines that change; the message that led to it, and the way to the conversation."""
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return "Done."
+        if "build" in last_text(messages):
+            return {"calls": [("shell_exec", {"command": "rm -rf build && make all"})]}
+        return {"calls": [("file_write", {"path": "notes/plan.md", "content": "# Plan\n- first\n- second\n"})]}
+
+    stage.model.respond = respond
+    names = {"builder": "run the build", "writer": "write the plan"}
+    agents = {name: stage.daemon.agent(name, '[capabilities]\ntools = ["*"]\nshell = ["*"]\n') for name in names}
+    stage.model.respond = lambda messages, body: "Kept." if messages[-1]["role"] == "tool" else {"calls": [("file_write", {"path": "notes/plan.md", "content": "# Plan\n- first\n- old\n"})]}
+    ask = lambda name: threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agents[name]}/message", {"message": names[name]}), daemon=True).start()
+    pending = lambda: stage.daemon.call("GET", "/api/approvals?status=pending")["approvals"]
+    ask("writer")
+    until("the first waits", pending)
+    stage.daemon.call("POST", f"/api/approvals/{pending()[0]['id']}/approve", {})
+    until("it is written", lambda: len(stage.daemon.call("GET", f"/api/agents/{agents['writer']}/traces")["traces"]) == 1)
+    stage.model.respond = respond
+    ask("builder")
+    ask("writer")
+    until("both wait", lambda: len(pending()) == 2)
+    page = stage.open("#/inbox")
+    items = group(page, "Approvals").locator(".inbox-item")
+    command = items.filter(has_text="builder wants to run a command")
+    expect(command).to_contain_text("$ rm -rf build && make all")
+    expect(command).to_contain_text("run the build")
+    expect(command).not_to_contain_text("requests to call")
+    file = items.filter(has_text="writer wants to write a file")
+    expect(file).to_contain_text("notes/plan.md changes")
+    expect(file.locator(".diff-line.removed")).to_have_text(re.compile("- old"))
+    expect(file.locator(".diff-line.added")).to_have_text(re.compile("- second"))
+    access.check(page, "approvals in words")
+    stage.shoot("inbox-approvals")
+    # The other places say the same, and the tab is marked before it is opened.
+    page.evaluate("location.hash = '#/money/audit'")
+    expect(page.get_by_role("link", name="Approvals").locator(".badge")).to_have_text("2")
+    page.get_by_role("link", name="Approvals").click()
+    card = page.locator(".approval").filter(has_text="builder wants to run a command")
+    expect(card).to_contain_text("$ rm -rf build && make all")
+    access.check(page, "the page of approvals in words")
+    card.get_by_role("link", name="Open the conversation").click()
+    expect(page.get_by_role("heading", name="builder", level=1)).to_be_visible()
+    expect(page.get_by_role("region", name="Approval of shell_exec")).to_contain_text("$ rm -rf build && make all")
+
+
+NOTES = """window.told = []; window.away = false;
+window.Notification = class extends EventTarget { static permission = "default"; static async requestPermission() { Notification.permission = "granted"; return "granted"; }
+  constructor(title, options) { super(); window.told.push([title, options.body]); } close() {} };
+Object.defineProperty(document, "hidden", { get: () => window.away });"""
+
+
+def case_the_desktop_is_notified_when_asked(stage):
+    """What is new while nobody sees the page is told, once notifications are turned on."""
+    agent = stage.daemon.agent("ops")
+    money.ask_for(stage, agent, "shell_exec")
+    page = stage.new_page()
+    page.add_init_script(NOTES)
+    page.clock.install()
+    stage.open("#/inbox", page)
+    offer = page.get_by_text("Get a desktop notification")
+    expect(offer).to_be_visible()
+    page.get_by_role("button", name="Turn on").click()
+    expect(offer).to_be_hidden()
+    with page.expect_response("**/api/approvals?*"):
+        page.evaluate("() => { window.away = true; document.dispatchEvent(new Event('visibilitychange')); }")
+    money.ask_for(stage, agent, "web_fetch")
+    for _ in range(40):
+        page.clock.run_for(21_000)
+        page.wait_for_timeout(200)
+        if page.evaluate("window.told.length") > 0:
+            break
+    [[title, _]] = page.evaluate("window.told")
+    assert title == "ops wants to open a web page", title
+    page.evaluate("window.away = false")
+    page.reload()
+    expect(page.get_by_role("heading", name="Inbox", level=1)).to_be_visible()
+    expect(offer).to_be_hidden()
 
 
 def case_pictures(stage):

@@ -1,6 +1,7 @@
 // Agents in forms and lists of other pages: their names by their ids, and a field that finds one.
 
 import { Failure, get, page, withQuery } from "./api.js";
+import { faultAt } from "./checks.js";
 import { seesAll } from "./me.js";
 import { debounce, field, fill, h, uniqueId } from "./dom.js";
 import { inLanes } from "./poll.js";
@@ -96,13 +97,6 @@ export function agentField(label, { id = null, optional = false, hint = "" } = {
     return items[0].id;
   };
   return made;
-}
-
-/** A `Failure` that is shown at `target`, for `submit` of a dialog. */
-export function faultAt(target, text) {
-  target.fault(text);
-  target.control.focus();
-  return new Failure(text, 400);
 }
 
 /** All agents whose name has `q` in it, one page: for lists. */

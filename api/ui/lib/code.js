@@ -25,7 +25,7 @@ export function codeBlock(code, language = "", { plain = false } = {}) {
   const body = h("code", {}, plain || code.length > COLOURED_MAX ? code : coloured(code, language.toLowerCase()));
   const copy = h("button", { class: "quiet small", type: "button", "aria-label": "Copy the code", onclick: () => copyText(code) }, icon("copy", 15), "Copy");
   return h("div", { class: "code" }, h("div", { class: "code-head" }, h("span", {}, language || "text"), copy),
-    h("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code in ${language}` : "Code" }, body));
+    h("pre", { tabindex: "0", role: "group", "aria-label": language ? `Code in ${language}` : "Code" }, body));
 }
 
 /** Puts `text` on the clipboard and says so. */

@@ -2,7 +2,7 @@
 
 import { call, get } from "./api.js";
 import { textInput } from "./controls.js";
-import { ask } from "./dialogs.js";
+import { ask, showError } from "./dialogs.js";
 import { field, fill, h } from "./dom.js";
 import { count, duration } from "./format.js";
 import { factsOf } from "./models.js";
@@ -127,13 +127,15 @@ export const WAYS = [
   { label: "Use a local model", text: "Ollama, LM Studio, llama.cpp or vLLM on this machine.", icon: "database", run: setUpLocal },
 ];
 
+/** A way as a card. */
+export const wayCard = ({ icon: name, label, text }, run) => h("li", {}, h("button", { type: "button", class: "way", onclick: () => run().catch(showError) }, icon(name, 22), h("span", {}, h("strong", {}, label), h("small", {}, text))));
+
 /** Asks which way, from anywhere; true when a model is set up. */
 export async function setUp() {
   let way = null;
   await ask({
     title: "Set up a model", action: "Close", cancel: null,
-    body: [h("ul", { class: "ways" }, WAYS.map((one) => h("li", {}, h("button", { type: "button", class: "way", onclick: (event) => { way = one; event.currentTarget.closest("dialog").close(); } },
-      icon(one.icon, 22), h("span", {}, h("strong", {}, one.label), h("small", {}, one.text))))))],
+    body: [h("ul", { class: "ways" }, WAYS.map((one) => wayCard(one, async () => { way = one; document.querySelector("dialog[open]:has(.ways)").close(); })))],
   });
   return way ? way.run() : false;
 }

@@ -92,6 +92,8 @@ export function ask({ title, body = [], submit = async () => true, action = "Sav
         dialog.close();
       } catch (error) {
         const field = Object.entries(fields).find(([name]) => error.field && error.field.startsWith(name))?.[1];
+        // It stands at its field already.
+        if (error.target) return;
         if (field) {
           field.fault(error.message);
           field.control.focus();

@@ -47,9 +47,10 @@ export function duration(ms) {
   if (value < 1000) return `${Math.round(value)} ms`;
   if (value < 60_000) return `${plain.format(value / 1000)} s`;
   const minutes = Math.floor(value / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.round((value % 60_000) / 1000)} s`;
-  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  return `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
+  const pair = (large, big, little, small) => (little > 0 ? `${large} ${big} ${little} ${small}` : `${large} ${big}`);
+  if (minutes < 60) return pair(minutes, "min", Math.floor((value % 60_000) / 1000), "s");
+  if (minutes < 1440) return pair(Math.floor(minutes / 60), "h", minutes % 60, "min");
+  return pair(Math.floor(minutes / 1440), "d", Math.floor((minutes % 1440) / 60), "h");
 }
 
 /** A moment of the API as a date, or null. */

@@ -1,7 +1,8 @@
 // What needs a person: approvals, proposals, and what has failed or was stopped, gathered from the routes that know it.
 
 import { Failure, get, page, withQuery } from "./api.js";
-import { learn } from "./agents.js";
+import { learn, nameOf } from "./agents.js";
+import { callLine, callTitle } from "./calls.js";
 import { allowed } from "./me.js";
 import { inLanes } from "./poll.js";
 import { queryRows } from "./query.js";
@@ -109,7 +110,7 @@ async function deliveries(signal) {
 const SOURCES = [
   { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
-    const list = items.map((item) => ({ id: item.id, kind: "approval", title: item.action, text: item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
+    const list = items.map((item) => ({ id: item.id, kind: "approval", title: callTitle(item, nameOf(item.agent_id)), text: callLine(item) || item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
     return Object.assign(list, { more: Math.max(0, (total ?? items.length) - items.length) });
   } },
   { all: true, read: async (signal) => (await get("/api/skills/pending", { signal })).candidates.map((one) => {

@@ -218,7 +218,7 @@ function table(lines, at) {
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim() !== "") end += 1;
   const row = (line, name) => h("tr", {}, cells(line).map((text, n) => inline(h(name, { class: sides[n] ?? null }), text)));
-  return [end, () => h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Table" },
+  return [end, () => h("div", { class: "table-scroll", tabindex: "0", role: "group", "aria-label": "Table" },
     h("table", {}, h("thead", {}, row(lines[at], "th")), h("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")))))];
 }
 

@@ -4,6 +4,7 @@ import { Failure, page } from "./api.js";
 import { removeDialog, showError } from "./dialogs.js";
 import { debounce, fill, h, holdFocus, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
+import { excerptText } from "./titles.js";
 
 const PAUSE_MS = 120;
 const FOUND_MAX = 6;
@@ -23,9 +24,9 @@ export function rank(text, typed) {
 
 /**
  * Opens the palette. `entries()` gives what does not come from the daemon: `[{ group, label, hint, icon, run }]`; `go(path, query)`
- * opens an address. One is open at a time.
+ * opens an address; `find(typed, signal)` gives further entries that the daemon knows. One is open at a time.
  */
-export function openPalette({ entries, go }) {
+export function openPalette({ entries, find, go }) {
   if (document.querySelector("dialog[open]")) return;
   const id = uniqueId("palette");
   const giveBack = holdFocus();
@@ -63,16 +64,18 @@ export function openPalette({ entries, go }) {
       throw error;
     });
     try {
-      const [agents, sessions] = await Promise.all([
+      const [agents, sessions, others] = await Promise.all([
         orNone(page("/api/agents", "agents", { q: typed, limit: FOUND_MAX }, { signal })),
         orNone(page("/api/sessions/search", "sessions", { q: typed, limit: FOUND_MAX * 2 }, { signal })),
+        find(typed, signal),
       ]);
       if (mine !== round || !dialog.open) return;
       const found = agents.items.map((agent) => ({ group: "Agents", label: agent.name, hint: agent.state === "Running" ? "" : agent.state, icon: "agents", run: () => go(["chat", agent.id]) }));
       for (const agent of agents.items.slice(0, 3)) found.push({ group: "Agent pages", label: `${agent.name}: overview and settings`, hint: "", icon: "settings", run: () => go(["agent", agent.id]) });
+      found.push(...others);
       // A session whose agent alone has the name says nothing that the agent does not.
       for (const session of sessions.items.filter(({ matched }) => matched !== "agent_name").slice(0, FOUND_MAX)) {
-        found.push({ group: session.excerpt ? "Messages" : "Sessions", label: session.excerpt ?? session.label ?? "Session", hint: [session.agent_name, session.excerpt && session.label].filter(Boolean).join(" · "), icon: "chat", run: () => go(["chat", session.agent_id, session.session_id ?? session.id]) });
+        found.push({ group: session.excerpt ? "Messages" : "Sessions", label: session.excerpt ? excerptText(session.excerpt, typed) : session.label ?? "Session", hint: [session.agent_name, session.excerpt && session.label].filter(Boolean).join(" · "), icon: "chat", run: () => go(["chat", session.agent_id, session.session_id ?? session.id]) });
       }
       show(local(), found);
     } catch (error) {
@@ -102,7 +105,7 @@ export function openPalette({ entries, go }) {
     });
     if (shown.length === 0) rows.push(h("li", { class: "palette-none", role: "presentation" }, "No results."));
     fill(list, rows);
-    state.textContent = shown.length === 0 ? "No results." : `${shown.length} results`;
+    state.textContent = shown.length === 0 ? "No results." : `${shown.length} ${shown.length === 1 ? "result" : "results"}`;
     mark();
   }
 

@@ -12,13 +12,14 @@ import { tellFaults } from "./poll.js";
  * `mount(panel, ctx)`, as of a page; `text` is one sentence below the title. The first tab is the page's own address.
  *
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
- * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab. Below the title
+ * `actions` is the place beside the title for the part's buttons, `badge(name, text)` marks a tab, and `onNew(run)` calls `run` where
+ * the address asks for something new (`?new=1`). Below the title
  * stands since when what the part polls could not be read. The heading is the label of the tab.
  *
  * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
- * `heading` takes the place of that label.
+ * `heading` takes the place of that label. `badges(badge)` may mark tabs that are not open.
  */
-export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null }) {
+export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = null, badges = () => {} }) {
   const head = h("h1", {}, heading);
   const text = h("p", { class: "tab-text" });
   /** Since when the numbers of the open part are old. */
@@ -60,6 +61,15 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
     const ending = new AbortController();
     const part = Object.assign(Object.create(ctx), { tab, ending, signal: ending.signal, path: rest, query, routes: [], actions, badge });
     part.onRoute = (run) => part.routes.push(run);
+    part.onNew = (run) => {
+      const take = (_, query) => {
+        if (!query.has("new")) return;
+        ctx.go([name, ...base, ...(tab === tabs[0] ? [] : [tab.name])], {}, { replace: true });
+        run();
+      };
+      part.onRoute(take);
+      take([], part.query);
+    };
     open = part;
     tellFaults(ending.signal, (fault) => {
       const said = fault ? `Not updated since ${fault.since.toLocaleTimeString(undefined, CLOCK)}: ${faultText(fault.error)}` : "";
@@ -107,6 +117,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
     if (label) link.append(h("span", { class: "badge accent" }, label));
   }
 
+  badges(badge);
   ctx.onRoute(show);
   show(ctx.path, ctx.query);
   return leave;

@@ -12,7 +12,13 @@ const LENGTH_MAX = 90;
 const SUMMARY = /^\[Summary of the earlier conversation\]\s*/;
 
 /** A message with the event that fired a trigger (docs/automation.md). */
-const EVENT = /\{"kind":"([a-z_]+)"[,}]/;
+const EVENT = /\{"kind":"([a-z_]+)"(?:,"event_type":"([^"\\]{1,80})")?[,}]/;
+
+/** What fired a trigger, in the words of its event; null where the text has none. */
+export function eventOf(text) {
+  const found = EVENT.exec(text);
+  return found && (found[2] ?? found[1]).replaceAll("_", " ");
+}
 
 const titles = new Map();
 
@@ -30,11 +36,23 @@ const idOf = (session) => session.session_id ?? session.id;
 export const titleOf = (session) => session.label || titles.get(idOf(session)) || began(session.created_at);
 
 /** The first line of a message that says something, without marks of Markdown; of an event, what it is. */
-function firstLine(text) {
-  const event = EVENT.exec(text);
-  if (event) return `Trigger: ${event[1].replaceAll("_", " ")}`;
+export function lineOf(text) {
+  const event = eventOf(text);
+  if (event) return `Trigger: ${event}`;
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
+}
+
+/** Letters that an excerpt has before and after what was found: it is cut there, where there was more. */
+const EXCERPT = 60;
+
+/** An excerpt around `typed` in whole words, with dots where it was cut. */
+export function excerptText(text, typed) {
+  const at = text.toLowerCase().indexOf(typed.toLowerCase());
+  if (at < 0) return text;
+  const before = at < EXCERPT ? text.slice(0, at) : `… ${text.slice(0, at).replace(/^\S*\s+/, "")}`;
+  const after = text.slice(at);
+  return before + (after.length - typed.length < EXCERPT ? after : `${after.replace(/\s+\S*$/, "")} …`);
 }
 
 /** Reads the titles of `sessions` that have messages and no name, and calls `then(id, title)` for each. */
@@ -44,7 +62,7 @@ export async function learnTitles(sessions, then, { signal } = {}) {
     const id = idOf(session);
     try {
       const { messages } = await get(`/api/sessions/${encodeURIComponent(id)}?limit=1`, { signal });
-      const title = firstLine(messages[0]?.content ?? "");
+      const title = lineOf(messages[0]?.content ?? "");
       if (title === "") return;
       if (titles.size >= TITLES_MAX) titles.delete(titles.keys().next().value);
       titles.set(id, title);

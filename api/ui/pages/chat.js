@@ -1,8 +1,8 @@
 // Chat: agents, their sessions, and the conversation.
 
 import { Bindings } from "../lib/bindings.js";
-import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
-import { field, fill, h, useStyles } from "../lib/dom.js";
+import { confirm, menuButton, showError, toast } from "../lib/dialogs.js";
+import { fill, h, useStyles } from "../lib/dom.js";
 import { modelText } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { can, seesAll } from "../lib/me.js";
@@ -12,6 +12,7 @@ import { branchAt, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
+import { forgetPlace, keepPlace, lastPlace } from "./chat/place.js";
 import { Side } from "./chat/side.js";
 import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
 import { groupOf } from "./chat/variants.js";
@@ -85,7 +86,7 @@ class Chat {
     await this.route();
   }
 
-  /** Opens what the address names, else the first agent. */
+  /** Opens what the address names, else what was open last, else the first agent. */
   async route() {
     // The address of earlier releases was #agent=...&session=...
     const old = new URLSearchParams(location.hash.slice(1));
@@ -93,8 +94,9 @@ class Chat {
       this.ctx.go(["chat", ...this.ctx.path], {}, { replace: true });
       return this.newAgent();
     }
-    const [id, session] = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
-    if (id && id === this.agent?.id && session === this.sessionId) return;
+    const named = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
+    const [id, session] = named[0] ? named : lastPlace();
+    if (id && id === this.agent?.id && session === this.sessionId) return named[0] ? undefined : this.open(id, session, { replace: true });
     if (id) {
       try {
         return await this.show(id, session ?? null);
@@ -102,7 +104,7 @@ class Chat {
         if (![400, 403, 404].includes(error.status)) throw error;
         // Of an agent that is still there the present session is shown.
         if (session && this.agent?.id === id) return this.gone();
-        toast("The agent or session no longer exists.", { kind: "bad" });
+        if (named[0]) toast("The agent or session no longer exists.", { kind: "bad" });
       }
     }
     const [first] = this.side.agents.items;
@@ -135,8 +137,10 @@ class Chat {
     }
     const session = wanted ?? (await api.get(`/api/agents/${encodeURIComponent(agentId)}`)).session_id;
     if (view !== this.view) return;
-    if (session !== this.sessionId) this.composer.endEdit();
+    const before = this.sessionId;
     this.sessionId = session;
+    if (session !== before) this.composer.moveTo(session, before);
+    keepPlace(this.agent.id, session);
     this.ctx.go(["chat", this.agent.id, session], {}, { replace: true });
     this.drawHead();
     this.side.show(this.agent, session);
@@ -416,16 +420,8 @@ class Chat {
   }
 
   async rename() {
-    const control = h("input", { type: "text", value: this.label ?? "", maxlength: "128" });
-    const label = field("Name", control, { hint: "Unique within the agent. Leave empty to remove the name." });
-    const done = await ask({
-      title: "Rename this session", body: [label], fields: { label },
-      submit: () => this.ctx.api.call("PUT", `/api/sessions/${this.sessionId}/label`, { label: control.value.trim() }),
-    });
-    if (!done) return;
-    this.label = control.value.trim() || null;
-    this.drawHead();
-    await this.side.sessions.reload();
+    const { renameSession } = await import("./chat/rename.js");
+    await renameSession(this);
   }
 
   async removeSession() {
@@ -442,6 +438,7 @@ class Chat {
     if (!(await confirm({ title: `Delete ${name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
     this.agent = null;
     this.sessionId = null;
+    forgetPlace();
     await this.side.agents.reload();
     this.ctx.go(["chat"], {}, { replace: true });
   }

@@ -13,6 +13,7 @@ import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
 import { activity } from "./home/activity.js";
+import { showSetup } from "./home/setup.js";
 
 export const title = "Overview";
 
@@ -38,6 +39,7 @@ export async function mount(root, ctx) {
   await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/home.css", import.meta.url))]);
   const { signal } = ctx;
   const note = h("p", { class: "tab-note", role: "status" });
+  const setup = h("div", { class: "home-setup" });
   const figures = h("div", { class: "stat-row" });
   const needs = h("section", { class: "card stack", "aria-label": "Needs you" }, skeleton(4));
   const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" }, skeleton(4));
@@ -52,7 +54,7 @@ export async function mount(root, ctx) {
   let daily = [];
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
-    h("div", { class: "stack" }, figures,
+    h("div", { class: "stack" }, setup, figures,
       h("div", { class: "home-grid" }, needs, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node)),
       past.node,
       h("div", { class: "home-grid three" }, talks, next, agents)))));
@@ -62,7 +64,7 @@ export async function mount(root, ctx) {
     const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
       get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
       rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
-      upcoming("schedules"), upcoming("cron_jobs"), past.read(),
+      upcoming("schedules"), upcoming("cron_jobs"), past.read(), showSetup(setup, ctx),
     ]);
     const conversations = sessions?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
     const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);

@@ -1,7 +1,8 @@
 // The inbox: what needs a person, in one place, with the decision at hand where it is one click.
 
-import { agentLink, learnAll, nameLinks } from "../lib/agents.js";
+import { agentLink, learnAll, nameOf } from "../lib/agents.js";
 import { call, Failure, get } from "../lib/api.js";
+import { callBody, callNote, callOrigin, callTitle } from "../lib/calls.js";
 import { ask, showError, toast } from "../lib/dialogs.js";
 import { textInput } from "../lib/controls.js";
 import { emptyState, field, fill, h, refill, useStyles } from "../lib/dom.js";
@@ -9,14 +10,13 @@ import { ago, count, number, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { dismiss, readInbox } from "../lib/inbox.js";
 import { can } from "../lib/me.js";
+import { decline, mayOffer, turnOn } from "../lib/notify.js";
 import { poll } from "../lib/poll.js";
 import { runAddress } from "./agent/words.js";
 
 export const title = "Inbox";
 
 const EVERY_MS = 10_000;
-/** Letters of a payload that are shown. */
-const PAYLOAD_MAX = 400;
 /** Inputs of ended runs are kept up to 8 KiB: a longer one was cut. */
 const INPUT_MAX = 8 << 10;
 
@@ -40,8 +40,11 @@ export async function mount(root, ctx) {
   const text = h("p", { class: "tab-text", role: "status" });
   const clear = h("button", { type: "button", hidden: true, onclick: () => { dismiss(inbox.items.filter(({ kind }) => kind !== "approval" && kind !== "proposal").map(({ id }) => id)); again().catch(showError); } }, "Dismiss all failures");
   const place = h("div", { class: "stack inbox" });
+  const offer = h("div", { class: "notice", hidden: !mayOffer() }, icon("inbox"), h("span", { class: "grow" }, "Get a desktop notification of new approvals and failures while this tab is in the background."),
+    h("button", { type: "button", class: "small", onclick: () => { decline(); offer.hidden = true; } }, "Not now"),
+    h("button", { type: "button", class: "small primary", onclick: () => turnOn().then((isOn) => { offer.hidden = true; toast(isOn ? "Notifications are on" : "The browser does not allow notifications.", isOn ? {} : { kind: "bad" }); }).catch(showError) }, "Turn on"));
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body narrow-body" },
-    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear)), place)));
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear)), offer, place)));
 
   async function read() {
     inbox = await readInbox({ signal, isFresh: true });
@@ -50,7 +53,7 @@ export async function mount(root, ctx) {
     if (now !== shown) show();
     shown = now;
     for (const node of place.querySelectorAll("time[datetime]")) node.textContent = ago(node.getAttribute("datetime"));
-    learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(place), { signal });
+    learnAll(inbox.items.map(({ agent }) => agent), show, { signal });
   }
 
   function show() {
@@ -69,14 +72,26 @@ export async function mount(root, ctx) {
     }));
   }
 
+  /** A call that waits: what it would do, the message that led to it, and the decision. */
+  function approvalEntry({ approval, agent, at, href }) {
+    const note = callNote(approval);
+    return h("li", { class: "inbox-item inbox-approval", data: { row: `approval ${approval.id}` } },
+      h("div", { class: "grow stack" },
+        h("strong", {}, h("a", { class: "inbox-link", href }, callTitle(approval, nameOf(agent)))),
+        note ? h("span", { class: "dim inbox-text" }, note) : null, callBody(approval, { signal }), callOrigin(approval, { signal }),
+        h("small", { class: "faint" }, h("code", {}, approval.action), " · ", agentLink(agent), " · ", h("time", { datetime: at, title: when(at) }, ago(at)))),
+      h("div", { class: "row-actions" }, decisions({ approval })));
+  }
+
   function entry(item) {
+    if (item.kind === "approval") return approvalEntry(item);
     return h("li", { class: "inbox-item", data: { row: item.id } },
       h("div", { class: "grow two" },
         h("strong", { class: "cut" }, h("a", { class: "inbox-link", href: item.href }, item.title)),
-        h("span", { class: "dim inbox-text" }, item.text), payload(item),
+        h("span", { class: "dim inbox-text" }, item.text),
         h("small", { class: "faint" }, item.agent ? agentLink(item.agent) : null, item.agent && item.at ? " · " : null, item.at ? h("time", { datetime: item.at, title: when(item.at) }, ago(item.at)) : null)),
-      h("div", { class: "row-actions" }, item.kind === "approval" ? decisions(item) : null, failureActions(item),
-        item.kind !== "approval" && item.kind !== "proposal" ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Dismiss ${item.title}`, title: "Dismiss", onclick: () => { dismiss([item.id]); again().catch(showError); } }, icon("close", 15)) : null));
+      h("div", { class: "row-actions" }, failureActions(item),
+        item.kind !== "proposal" ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Dismiss ${item.title}`, title: "Dismiss", onclick: () => { dismiss([item.id]); again().catch(showError); } }, icon("close", 15)) : null));
   }
 
   /** The run that failed, and another one. */
@@ -108,13 +123,6 @@ export async function mount(root, ctx) {
     if (workflowRun) dismiss([id]);
     toast("Started");
     await again();
-  }
-
-  /** What the call would do, where it says so. */
-  function payload({ approval }) {
-    if (!approval?.payload || Object.keys(approval.payload).length === 0) return null;
-    const text = JSON.stringify(approval.payload);
-    return h("code", { class: "inbox-payload" }, text.length > PAYLOAD_MAX ? `${text.slice(0, PAYLOAD_MAX)}…` : text);
   }
 
   /** One click where nothing else is asked for; else the page of approvals has the form. */

@@ -1,6 +1,8 @@
 // Money and trust: what is spent, what waits for a person, what was done, and what protects.
 
+import { onApprovals } from "../lib/badge.js";
 import { useStyles } from "../lib/dom.js";
+import { number } from "../lib/format.js";
 import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Money & trust";
@@ -14,6 +16,6 @@ export const TABS = [
 
 export async function mount(root, ctx) {
   await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/money.css", import.meta.url))]);
-  const leave = mountTabs(root, ctx, { name: "money", title, tabs: TABS });
+  const leave = mountTabs(root, ctx, { name: "money", title, tabs: TABS, badges: (badge) => onApprovals((count) => badge("approvals", count > 0 ? number(count) : ""), ctx.signal) });
   return leave;
 }

@@ -7,8 +7,11 @@ import { ago, count, duration, modelText, money, number, short, when } from "../
 import { icon } from "../../lib/icons.js";
 import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { learnSaid } from "../../lib/said.js";
 import { learnTitles, titleOf } from "../../lib/titles.js";
-import { outcomeBadge, runAddress, toolsOf } from "./words.js";
+import { forgetPlace } from "../chat/place.js";
+import { runText } from "./runs.js";
+import { outcomeBadge, runAddress, stateText, toolsOf } from "./words.js";
 
 const EVERY_MS = 10_000;
 const RUNS = 6;
@@ -95,13 +98,15 @@ export async function mount(root, ctx) {
     ]));
   }
 
-  function showRuns({ traces, running = [] }) {
-    const row = (run, badge, note) => h("li", {}, h("a", { class: "run-line", href: runAddress(ctx.agent.id, run) }, badge, h("span", { class: "grow cut" }, note), h("time", { class: "faint", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at))));
+  function showRuns(found) {
+    const { traces, running = [] } = found;
+    const row = (run, badge, note) => h("li", {}, h("a", { class: "run-line", href: runAddress(ctx.agent.id, run) }, badge, h("span", { class: "grow two" }, h("span", { class: "cut" }, runText(run)), h("small", { class: "faint cut" }, note)), h("time", { class: "faint", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at))));
     const lines = [
-      ...running.slice(0, RUNS).map((run) => row(run, h("span", { class: "badge accent" }, run.state.replaceAll("_", " ")), `${run.origin}, ${count(run.tool_calls, "tool call")}`)),
-      ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || `${toolsOf(run)}, ${duration(run.duration_ms)}, ${money(run.cost_usd)}`)),
+      ...running.slice(0, RUNS).map((run) => row(run, h("span", { class: "badge accent" }, stateText(run.state)), [run.tool_calls > 0 ? count(run.tool_calls, "tool call") : "", "running"].filter(Boolean).join(", "))),
+      ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || [toolsOf(run), duration(run.duration_ms), money(run.cost_usd)].filter(Boolean).join(", "))),
     ].slice(0, RUNS);
     refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet."));
+    learnSaid([...running, ...traces].slice(0, RUNS), () => showRuns(found), { signal });
   }
 
   function showTalks({ items, total }) {
@@ -146,6 +151,7 @@ export async function mount(root, ctx) {
   async function remove() {
     const run = () => ctx.api.call("DELETE", path);
     if (!(await confirm({ title: `Delete ${ctx.agent.name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
+    forgetPlace();
     toast("Deleted");
     ctx.go(["chat"]);
   }

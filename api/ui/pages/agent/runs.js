@@ -7,12 +7,15 @@ import { ago, count, duration, money, number, short, when } from "../../lib/form
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
+import { learnSaid, saidOf } from "../../lib/said.js";
 import { learnTitles } from "../../lib/titles.js";
 import { Trace } from "./trace.js";
-import { originText, outcomeBadge, sessionOf, titleText, toolsOf } from "./words.js";
+import { originText, outcomeBadge, sessionOf, stateText, titleText, toolsOf } from "./words.js";
 
 const PAGE = 100;
 const EVERY_MS = 5000;
+/** What a run is called: the message that it answers, or until that is known its conversation. */
+export const runText = (run) => saidOf(run) || titleText(run);
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -28,10 +31,10 @@ export async function mount(root, ctx) {
     label: "Runs", signal, rowHeight: 52, fit: true, open, keyOf: (run) => run.turn_id, empty: "This agent has not run yet.", more: () => more().catch(showError),
     columns: [
       { label: "Started", width: "minmax(0, 1.2fr)", slim: "116px", cell: (run) => h("span", { class: "two" }, h("time", { class: "cut", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at)), h("small", { class: "faint cut" }, originText(run.origin))) },
-      { label: "Outcome", width: "120px", side: true, cell: (run) => (run.status ? outcomeBadge(run.status) : h("span", { class: "badge accent" }, run.state.replaceAll("_", " "))) },
-      { label: "Conversation", width: "minmax(0, 2.4fr)", slim: "minmax(0, 1.8fr)", cell: (run) => h("span", { class: "two" }, h("span", { class: "cut", data: { session: run.session_id } }, titleText(run)), h("small", { class: `cut ${run.error ? "danger-text" : "faint"}` }, run.error || toolsOf(run))) },
+      { label: "Outcome", width: "150px", side: true, cell: (run) => (run.status ? outcomeBadge(run.status) : h("span", { class: "badge accent" }, stateText(run.state))) },
+      { label: "Message", width: "minmax(0, 2.4fr)", slim: "minmax(0, 1.8fr)", cell: (run) => h("span", { class: "two" }, h("span", { class: "cut" }, runText(run)), h("small", { class: `cut ${run.error ? "danger-text" : "faint"}` }, run.error || [titleText(run) === runText(run) ? "" : `in “${titleText(run)}”`, toolsOf(run)].filter(Boolean).join(" · "))) },
       { label: "Time", width: "90px", slim: "62px", end: true, cell: (run) => (run.status ? duration(run.duration_ms) : "–") },
-      { label: "Calls", width: "110px", side: true, end: true, cell: (run) => `${number(run.iterations)} + ${count(run.tool_calls, "tool")}` },
+      { label: "Calls", width: "110px", side: true, end: true, cell: (run) => h("span", { title: `${count(run.iterations, "model call")}, ${count(run.tool_calls, "tool call")}` }, run.tool_calls > 0 ? `${number(run.iterations)} + ${count(run.tool_calls, "tool")}` : number(run.iterations)) },
       { label: "Tokens", width: "80px", side: true, end: true, cell: (run) => short(run.input_tokens + run.output_tokens) },
       { label: "Cost", width: "80px", side: true, end: true, cell: (run) => money(run.cost_usd) },
     ],
@@ -70,9 +73,9 @@ export async function mount(root, ctx) {
       const old = before.get(run.turn_id);
       return old && JSON.stringify(old) === JSON.stringify(run) ? old : run;
     }));
-    learnTitles([...new Map([...known.values()].filter(({ origin }) => origin !== "workflow").map((run) => [run.session_id, sessionOf(run)])).values()].slice(0, 20), (id, title) => {
-      for (const node of root.querySelectorAll(`[data-session="${CSS.escape(id)}"]`)) node.textContent = title;
-    }, { signal });
+    const redraw = () => table.redraw();
+    learnTitles([...new Map([...known.values()].filter(({ origin }) => origin !== "workflow").map((run) => [run.session_id, sessionOf(run)])).values()].slice(0, 20), redraw, { signal });
+    learnSaid([...known.values()], redraw, { signal });
   }
 
   async function route([turn], query) {

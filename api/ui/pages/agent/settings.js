@@ -6,6 +6,7 @@ import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { readOffers } from "../../lib/offers.js";
+import { holdPage } from "../../lib/unsaved.js";
 import { SettingsForm } from "./form.js";
 import { SettingsText } from "./text.js";
 import { bodyOf, changesOf, LABELS, valuesOf } from "./values.js";
@@ -51,7 +52,7 @@ export async function mount(root, ctx) {
 
   async function turn(key) {
     if (key === view) return;
-    if (changed().length > 0 || (view === "toml" && text.isChanged())) {
+    if (isChanged()) {
       if (!(await confirm({ title: "Discard the changes?", text: "The form and the TOML text start from the saved settings.", action: "Discard", run: async () => true }))) return;
       reset();
     }
@@ -67,6 +68,8 @@ export async function mount(root, ctx) {
     const now = view === "form" ? form.read() : text.checked ? valuesOf(text.checked.name, text.checked.manifest, base.values.mode) : null;
     return now ? changesOf(base.values, now) : [];
   }
+
+  const isChanged = () => changed().length > 0 || (view === "toml" && text.isChanged());
 
   /** What stands in the text, but belongs to an agent from its creation on. */
   const fixed = () => (view === "toml" && text.checked ? text.fixedBy(base.manifest) : []);
@@ -96,6 +99,7 @@ export async function mount(root, ctx) {
     const made = await createAgent(ctx.api, { toml: text.area.value, name: `${ctx.agent.name}-copy` });
     if (!made) return;
     toast(`${made.name} was created.`);
+    reset();
     ctx.go(["agent", made.agent_id, "settings"]);
   }
 
@@ -133,5 +137,6 @@ export async function mount(root, ctx) {
 
   if (!can("write")) return void fill(root, h("p", { class: "dim" }, "Your key may not change agents."));
   await load();
+  holdPage({ isChanged, text: `What you changed in the settings of ${ctx.agent.name} is not saved.`, signal });
   ctx.key("Mod+S", "Save the settings", () => store().catch(showError));
 }

@@ -4,11 +4,12 @@ import { get, stream, withQuery } from "../../lib/api.js";
 import { codeBlock } from "../../lib/code.js";
 import { showError } from "../../lib/dialogs.js";
 import { emptyState, fill, h, skeleton } from "../../lib/dom.js";
-import { ago, count, duration, money, number, short, when } from "../../lib/format.js";
+import { ago, duration, money, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { can } from "../../lib/me.js";
 import { windowOf } from "../chat/context.js";
+import { OpenRun } from "./open-run.js";
 import { originText, outcomeBadge } from "./words.js";
 
 /** Pages of traces and of messages that are read to find the run. */
@@ -90,7 +91,10 @@ export class Trace {
     const { trace, running } = await traceOf(agent.id, this.turnId, this.sessionId, signal);
     if (this.isOver) return;
     if (running) {
-      fill(this.node, this.back(), h("div", { class: "notice" }, h("span", { class: "spinner" }), h("span", {}, `This run has not ended: ${running.state.replaceAll("_", " ")}, ${count(running.tool_calls, "tool call")} so far.`)));
+      this.open ??= new OpenRun(this.ctx, this.turnId, this.back());
+      await this.open.show(running, await messagesOf(running.session_id, this.turnId, signal));
+      if (this.isOver) return;
+      if (this.open.node.parentNode !== this.node) fill(this.node, this.open.node);
       this.timer = setTimeout(() => this.load().catch(showError), OPEN_MS);
       return;
     }

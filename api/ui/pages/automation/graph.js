@@ -122,9 +122,9 @@ export class Graph {
 
   box(index, step, x, y) {
     const run = this.run?.[index];
-    const state = run ? `run-${run.state.toLowerCase()}` : step.output ? "run-completed" : "";
-    const name = step.name || `step-${index + 1}`;
-    const note = noteOf(step, run);
+    const state = run ? `run-${run.state.toLowerCase()}` : step.isFaulty ? "run-failed" : step.output ? "run-completed" : "";
+    const name = step.name || `Step ${index + 1}`;
+    const note = step.isFaulty ? "Something is missing" : noteOf(step, run);
     const box = act(s("g", {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
       "aria-pressed": this.add ? String(index === this.chosen) : null,

@@ -165,4 +165,14 @@ export async function mount(root, ctx) {
   await read();
   const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New task", () => post().catch(showError));
+  ctx.onNew(() => post().catch(showError));
+  /** One that the address names is shown. */
+  const showNamed = async (_, query) => {
+    if (!query.has("task")) return;
+    const task = await get(`/api/tasks/${encodeURIComponent(query.get("task"))}`, { signal });
+    ctx.go(["automation", "tasks"], {}, { replace: true });
+    await details(task);
+  };
+  ctx.onRoute((path, query) => showNamed(path, query).catch(showError));
+  showNamed([], ctx.query).catch(showError);
 }

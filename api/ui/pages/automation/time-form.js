@@ -2,6 +2,7 @@
 
 import { call, Failure, get, withQuery } from "../../lib/api.js";
 import { agentField, nameOf } from "../../lib/agents.js";
+import { checkAll, needed } from "../../lib/checks.js";
 import { choice, offered, textBox, textInput, toggle } from "../../lib/controls.js";
 import { HERE, ruleText, whenHere, whenIn } from "../../lib/cron.js";
 import { ask } from "../../lib/dialogs.js";
@@ -56,9 +57,10 @@ export async function editTime(item, draft = null) {
       h("div", { class: "form-row three" }, missed, overlap, session), enabled,
     ],
     submit: async () => {
+      const [agent_id] = await checkAll(() => agent.read(), () => needed(prompt, "Enter the prompt."));
       const kind = item?.kind ?? (name.control.value.trim() === "" ? "schedule" : "job");
       const body = {
-        agent_id: await agent.read(), prompt: prompt.control.value, timezone: zone.control.value.trim() || "UTC",
+        agent_id, prompt: prompt.control.value, timezone: zone.control.value.trim() || "UTC",
         missed_policy: missed.control.value, overlap_policy: overlap.control.value, session_mode: session.control.value || null, enabled: enabled.box.checked,
       };
       body[KINDS[kind].rule] = rule.read();

@@ -115,7 +115,8 @@ export async function mount(root, ctx) {
       return;
     }
     if (list.parentNode !== root) fill(root, list);
-    const rows = filter === "" ? items : items.filter((item) => `${item.label} ${nameOf(item.agent_id)} ${item.rule}`.toLowerCase().includes(filter));
+    const next = (item) => (item.enabled && item.next_run) || "~";
+    const rows = (filter === "" ? [...items] : items.filter((item) => `${item.label} ${nameOf(item.agent_id)} ${item.rule}`.toLowerCase().includes(filter))).sort((a, b) => next(a).localeCompare(next(b)) || a.label.localeCompare(b.label));
     table.set(rows);
     more.hidden = !isMore;
     const on = items.filter((item) => item.enabled).length;
@@ -232,4 +233,6 @@ export async function mount(root, ctx) {
   await read();
   const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New schedule", () => edit(null));
+  ctx.onNew(() => edit(null));
+  ctx.onRoute((_, query) => { if (query.has("filter")) { search.value = query.get("filter"); filter = search.value.toLowerCase(); show(); } });
 }

@@ -1,7 +1,8 @@
 // The form of a trigger, patterns in words, and the form that publishes a custom event.
 
 import { call } from "../../lib/api.js";
-import { agentField, faultAt } from "../../lib/agents.js";
+import { agentField } from "../../lib/agents.js";
+import { checkAll, faultAt, needed } from "../../lib/checks.js";
 import { choice, numberInput, numberOf, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
@@ -81,19 +82,20 @@ export function editTrigger(item, draft = null) {
   };
   return ask({
     title: item ? "Edit trigger" : "New trigger", wide: true, action: item ? "Save" : "Create",
-    fields: { agent_id: agent, target_agent_id: target, pattern: kind, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
+    fields: { agent_id: agent, target_agent_id: target, pattern: kind, "pattern.custom": type, "pattern.content_match": part, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
     body: [
       h("div", { class: "form-row" }, kind, h("div", {}, name, assignee, type, part)),
       item ? h("p", { class: "hint" }, "The event of a trigger cannot be changed. Create a new trigger instead.") : null,
       h("div", { class: "form-row" }, agent, target), prompt, h("div", { class: "form-row three" }, fires, cooldown, session), enabled,
     ],
     submit: async () => {
+      const [target_agent_id, agent_id, matched] = await checkAll(() => target.read(), () => (item ? null : agent.read()), () => (item ? null : pattern()), () => needed(prompt, "Enter the prompt."));
       const body = {
         prompt_template: prompt.control.value, enabled: enabled.box.checked, max_fires: numberOf(fires.control) ?? 0,
-        cooldown_secs: numberOf(cooldown.control), session_mode: session.control.value || null, target_agent_id: await target.read(),
+        cooldown_secs: numberOf(cooldown.control), session_mode: session.control.value || null, target_agent_id,
       };
       if (item) return call("PATCH", `/api/triggers/${item.id}`, body);
-      return call("POST", "/api/triggers", { ...body, agent_id: await agent.read(), pattern: pattern() });
+      return call("POST", "/api/triggers", { ...body, agent_id, pattern: matched });
     },
   });
 }

@@ -177,4 +177,6 @@ export async function mount(root, ctx) {
   await read();
   const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New trigger", () => edit(null));
+  ctx.onNew(() => edit(null));
+  ctx.onRoute((_, query) => { if (query.has("filter")) { search.value = query.get("filter"); filter = search.value.toLowerCase(); show(); } });
 }

@@ -2,10 +2,11 @@
 
 import { call } from "../../lib/api.js";
 import { textInput } from "../../lib/controls.js";
-import { confirm, faultText, toast } from "../../lib/dialogs.js";
+import { faultText, toast } from "../../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { holdPage } from "../../lib/unsaved.js";
 import { Graph } from "./graph.js";
 import { Tested, testPart } from "./step-test.js";
 import { stepForm } from "./workflow-form.js";
@@ -43,10 +44,12 @@ export async function openEditor(root, { item, signal, saved, left }) {
   /** `{ form, test }` of each step. */
   let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
+  /** Steps that lack something, since it was tried to save them. */
+  let faulty = new Set();
   let kept = JSON.stringify(body());
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
-    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => leave() }, icon("back", 17), "Back"), note, save),
+    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => left() }, icon("back", 17), "Back"), note, save),
     h("div", { class: "form-row", oninput: () => changed() }, name, about), item ? null : templates(), fault,
     h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
 
@@ -71,14 +74,14 @@ export async function openEditor(root, { item, signal, saved, left }) {
   function changed() {
     const sketches = steps.map(({ form }) => form.sketch());
     graph.chosen = chosen;
-    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form) })));
+    graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form), isFaulty: faulty.has(steps[at].form) })));
     note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
     steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
     const title = panel.querySelector("h2");
     if (title) title.textContent = titleOf(chosen);
   }
 
-  const titleOf = (index) => `${index + 1}. ${steps[index].form.sketch().name || `step-${index + 1}`}`;
+  const titleOf = (index) => `${index + 1}. ${steps[index].form.sketch().name || `Step ${index + 1}`}`;
 
   /** Shows the step of `index` in the panel. */
   function choose(index, { focus = true } = {}) {
@@ -89,6 +92,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
       button("Move up", "chevron", () => move(-1), chosen === 0), button("Move down", "chevron", () => move(1), chosen === steps.length - 1),
       button("Copy this step", "copy", () => insert(chosen + 1, made(form.read())), steps.length >= STEPS_MAX), button("Remove this step", "trash", remove, steps.length === 1)),
     form.node, test);
+    form.fields.name.control.placeholder = `Step ${chosen + 1}`;
     if (test) test.hidden = form.sketch().mode === "collect";
     changed();
     if (focus) form.fields.name.control.focus({ preventScroll: matchMedia("(min-width: 901px)").matches });
@@ -122,11 +126,27 @@ export async function openEditor(root, { item, signal, saved, left }) {
     toast("Step removed.", { action: { label: "Undo", run: () => frame.isConnected && insert(Math.min(at, steps.length), gone) } });
   }
 
+  /** Marks all that is missing, in the fields and in the graph; false where there is something. */
+  function check() {
+    if (name.control.value.trim() === "") name.fault("Enter a name.");
+    const missing = steps.map(({ form }) => form.check());
+    faulty = new Set(steps.filter((_, at) => missing[at]).map(({ form }) => form));
+    const first = missing.findIndex(Boolean);
+    if (first >= 0) {
+      choose(missing[chosen] ? chosen : first, { focus: false });
+      missing[chosen].control.focus();
+    } else changed();
+    if (name.control.value.trim() === "") name.control.focus();
+    fault.textContent = faulty.size > 1 ? `${faulty.size} steps lack something; they are marked in the graph.` : "";
+    return first < 0 && name.control.value.trim() !== "";
+  }
+
   async function store() {
     fault.textContent = "";
     const all = { name, description: about };
     steps.forEach(({ form }, at) => Object.entries(form.fields).forEach(([key, one]) => { all[`steps[${at}].${key}`] = one; }));
     for (const one of Object.values(all)) one.fault("");
+    if (!check()) return;
     save.disabled = true;
     try {
       const found = await (item ? call("PUT", `/api/workflows/${item.id}`, body()) : call("POST", "/api/workflows", body()));
@@ -146,18 +166,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
     }
   }
 
-  async function leave() {
-    const isSure = !isChanged() || (await confirm({ title: "Discard the changes?", text: "What you changed in this workflow is not saved.", action: "Discard" }));
-    if (!isSure) return;
-    close();
-    left();
-  }
-
-  /** The browser asks before a tab with changes is closed. */
-  const hold = (event) => { if (isChanged()) event.preventDefault(); };
-  const close = () => removeEventListener("beforeunload", hold);
-  addEventListener("beforeunload", hold);
-  signal.addEventListener("abort", close);
+  const close = holdPage({ isChanged, text: "What you changed in this workflow is not saved.", signal });
   fill(root, frame);
   choose(0, { focus: false });
   if (!item) name.control.focus();

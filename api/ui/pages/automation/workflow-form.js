@@ -27,8 +27,8 @@ export const namesOf = (template) => [...new Set([...template.matchAll(/\{\{\s*(
  * each change. `form.offer(names)` shows the variables that the prompt may use.
  */
 export function stepForm(step, changed) {
-  const name = field("Name", textInput(step.name, { placeholder: "by position" }));
-  const mode = field("When", choice(MODES, step.mode ?? "sequential"));
+  const name = field("Name", textInput(step.name));
+  const mode = field("Runs", choice(MODES, step.mode ?? "sequential"));
   if (step.agent_id && step.agent_name) learn(step.agent_id, step.agent_name);
   const agent = agentField("Agent", { optional: true });
   agent.control.value = step.agent_name || (step.agent_id ? nameOf(step.agent_id) : "");
@@ -79,6 +79,14 @@ export function stepForm(step, changed) {
     if (body.error_mode === "retry" && numberOf(retries.control) !== null) body.max_retries = numberOf(retries.control);
     return body;
   };
+  /** Marks what is missing; gives the first field of it, or null. */
+  const check = () => {
+    const word = mode.control.value;
+    const missing = [[agent, word !== "collect", "Choose an agent."], [prompt, word !== "collect", "Enter the prompt."], [condition, word === "conditional", "Enter the condition."]]
+      .filter(([made, isAsked]) => isAsked && text(made) === "");
+    for (const [made, , words] of missing) made.fault(words);
+    return missing[0]?.[0] ?? null;
+  };
   const fields = { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, max_retries: retries, timeout_secs: timeout };
-  return { node, agent, sketch, read, offer, fields };
+  return { node, agent, sketch, read, offer, fields, check };
 }

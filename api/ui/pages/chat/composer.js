@@ -7,6 +7,7 @@ import { icon } from "../../lib/icons.js";
 import { can, seesAll } from "../../lib/me.js";
 import { mayBranch } from "./branch.js";
 import { ContextMark } from "./context.js";
+import { draftOf, keepDraft } from "./place.js";
 import { Slash } from "./slash.js";
 import { Microphone } from "./voice.js";
 
@@ -29,7 +30,7 @@ export class Composer {
     this.attach = h("button", { class: "quiet only-icon", type: "button", "aria-label": "Attach files", title: "Attach files", disabled: true, onclick: () => this.picker.click() }, icon("attach"));
     this.send = h("button", { class: "primary only-icon send", type: "submit", "aria-label": "Send", title: "Send", disabled: true }, icon("send"));
     this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
-    this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
+    this.interrupt = h("button", { class: "quiet interrupt", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
     this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
     this.microphone = new Microphone({ agentOf: () => chat.agent?.id, insert: (text) => this.insert(text), signal: chat.ctx.signal });
     this.context = new ContextMark(chat.ctx.signal);
@@ -37,10 +38,10 @@ export class Composer {
     this.editNote = h("p", { class: "edit-note", role: "status", hidden: true });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.slash = new Slash({ input: this.input, agentOf: () => chat.agent, take: (text) => this.set(text), say: () => this.submit({ isMessage: true }) });
+    this.row = h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send);
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.slash.menu,
-      h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input,
-        h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
+      h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input, this.row),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }
@@ -62,6 +63,7 @@ export class Composer {
     this.model.hidden = !isReady || !can("write") || !seesAll() || model === "";
     if (this.model.textContent !== model) fill(this.model, h("span", { class: "cut" }, model), icon("chevron", 13));
     this.model.setAttribute("aria-label", `Model: ${model}`);
+    this.row.classList.toggle("is-busy", isBusy);
     this.stop.hidden = !isBusy;
     this.interrupt.hidden = !isBusy;
     const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
@@ -108,12 +110,21 @@ export class Composer {
     this.input.setSelectionRange(start.length, start.length);
   }
 
+  /** Another session is open: the box has what was not sent there. Text for a session that is gone (null) stays. */
+  moveTo(session, before) {
+    this.endEdit();
+    const text = draftOf(session);
+    if (before !== null || text !== "") this.set(text);
+    else keepDraft(session, this.input.value);
+  }
+
   setThinking(isOn) {
     this.isThinking = isOn;
     this.thinking.hidden = !isOn;
   }
 
   changed() {
+    if (this.edited === null && this.chat.sessionId) keepDraft(this.chat.sessionId, this.input.value);
     // Browsers that know no `field-sizing` get the height that the text needs.
     if (!CSS.supports("field-sizing", "content")) {
       this.input.style.setProperty("height", "auto");

@@ -16,7 +16,8 @@ const NEAR = 90;
 const asWritten = (content) => content?.replace(/^(\/\S[^]*?)\n\n\[The user invokes the skill "[^\n]*\]$/, "$1");
 
 /** The turns of a page of messages, oldest first: `{ id, ordinal, said, steps, trace }`. */
-export function turnsOf(messages, traces = []) {
+export function turnsOf(messages, traces = [], running = []) {
+  const origins = new Map([...traces, ...running].map((run) => [run.turn_id, run.origin]));
   const ended = new Map(traces.map((trace) => [trace.turn_id, trace]));
   const turns = [];
   for (const message of messages) {
@@ -25,7 +26,7 @@ export function turnsOf(messages, traces = []) {
       turn = { id: message.turn_id, ordinal: message.turn, said: null, steps: [], trace: ended.get(message.turn_id) ?? null };
       turns.push(turn);
     }
-    if (message.role === "User" && !turn.said) turn.said = { ...message, content: asWritten(message.content) };
+    if (message.role === "User" && !turn.said) turn.said = { ...message, content: asWritten(message.content), origin: origins.get(turn.id) };
     else turn.steps.push(message);
   }
   return turns;
@@ -64,11 +65,11 @@ export class Log {
   async read(sessionId, cursor = null, limit = PAGE_MESSAGES) {
     const { api, signal } = this.chat.ctx;
     const agent = this.chat.agent.id;
-    const [page, { traces }] = await Promise.all([
+    const [page, { traces, running }] = await Promise.all([
       api.get(api.withQuery(`/api/sessions/${sessionId}/messages`, { limit, cursor }), { signal }),
       api.get(api.withQuery(`/api/agents/${agent}/traces`, { session_id: sessionId, limit: cursor === null ? TRACES : 300 }), { signal }),
     ]);
-    return { ...page, turns: turnsOf(page.messages, traces) };
+    return { ...page, turns: turnsOf(page.messages, traces, running) };
   }
 
   /** Shows the newest page. `open` turns at the end have not ended; gives the turns. */

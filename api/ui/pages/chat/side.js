@@ -6,7 +6,8 @@ import { brief, count, modelText, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { can } from "../../lib/me.js";
-import { learnTitles, titleOf } from "../../lib/titles.js";
+import { excerptText, learnTitles, titleOf } from "../../lib/titles.js";
+import { marksOf, recentAgents } from "./activity.js";
 
 const PAGE_AGENTS = 200;
 const PAGE_SESSIONS = 100;
@@ -20,10 +21,13 @@ export class Side {
     this.chat = chat;
     this.api = chat.ctx.api;
     this.total = null;
+    /** What agents are doing, by id; and those that were used last, which stand on top. */
+    this.marks = new Map();
+    this.recent = [];
     this.agents = new VirtualList({
       label: "Agents",
       rowHeight: 52,
-      row: agentRow,
+      row: (agent) => agentRow(agent, this.marks.get(agent.id)),
       read: (cursor, q) => this.readAgents(cursor, q),
       open: (agent) => chat.open(agent.id),
       empty: (q) => (q ? note(`There is no agent named “${q}”.`) : this.noAgents()),
@@ -35,7 +39,7 @@ export class Side {
       rowHeight: 46,
       row: (session) => {
         this.needsTitle(session);
-        return sessionRow(session);
+        return sessionRow(session, this.sessionSearch.value());
       },
       read: (cursor, q) => this.readSessions(cursor, q),
       open: (session) => chat.open(chat.agent.id, session.session_id ?? session.id),
@@ -73,9 +77,22 @@ export class Side {
   }
 
   async readAgents(cursor, q) {
-    const found = await this.api.page("/api/agents", "agents", { limit: PAGE_AGENTS, cursor, q });
-    if (!q) this.total = found.total;
-    return found;
+    const { signal } = this.chat.ctx;
+    const [found] = await Promise.all([this.api.page("/api/agents", "agents", { limit: PAGE_AGENTS, cursor, q }), cursor === null && !q ? this.readActivity(signal) : null]);
+    if (q) return found;
+    this.total = found.total;
+    const top = new Set(this.recent.map(({ id }) => id));
+    const others = found.items.filter(({ id }) => !top.has(id));
+    return { ...found, items: cursor === null ? [...this.recent, ...others] : others };
+  }
+
+  async readActivity(signal) {
+    [this.recent, this.marks] = await Promise.all([recentAgents({ signal }), marksOf({ signal })]);
+  }
+
+  /** What the list shows of activity. */
+  activity() {
+    return JSON.stringify([this.recent.map(({ id }) => id), [...this.marks]]);
   }
 
   readSessions(cursor, q) {
@@ -99,10 +116,15 @@ export class Side {
     }, { signal: this.chat.ctx.signal });
   }
 
-  /** Agents come and go by other hands too: the list follows when their number changes. */
+  /** Agents come and go, and work, by other hands too: the list follows, but not while somebody is about to choose from it. */
   async refreshCount() {
-    const { total } = await this.api.page("/api/agents", "agents", { limit: 1 }, { signal: this.chat.ctx.signal });
-    if (this.total !== null && total !== this.total) await this.agents.reload();
+    const { signal } = this.chat.ctx;
+    const { total } = await this.api.page("/api/agents", "agents", { limit: 1 }, { signal });
+    if (this.total === null) return;
+    const before = this.activity();
+    await this.readActivity(signal);
+    const isHeld = this.agents.node.matches(":hover, :focus-within") || this.search.value() !== "";
+    if (total !== this.total || (before !== this.activity() && !isHeld)) await this.agents.reload();
   }
 
   showCount(found, isWhole) {
@@ -198,17 +220,19 @@ export function avatar(name) {
   return h("span", { class: `avatar tone-${sum % 6}`, "aria-hidden": "true" }, initials(name));
 }
 
-function agentRow(agent) {
+const MARKS = { waiting: () => h("span", { class: "agent-mark", role: "img", "aria-label": "waits for your approval", title: "Waits for your approval" }, icon("shield", 15)), running: () => h("span", { class: "spinner", role: "img", "aria-label": "working", title: "Working" }) };
+
+function agentRow(agent, mark) {
   const model = modelText(agent.model_provider, agent.model_name);
   const isRunning = agent.state === "Running";
   return h("div", { class: "item" }, avatar(agent.name),
     h("div", { class: "grow" }, h("div", { class: "cut name" }, agent.name), h("div", { class: "cut note" }, model || "default model")),
-    isRunning ? null : h("span", { class: "badge warn" }, agent.state));
+    isRunning ? MARKS[mark]?.() ?? (agent.used_at ? h("time", { class: "faint note", datetime: agent.used_at }, brief(agent.used_at)) : null) : h("span", { class: "badge warn" }, agent.state));
 }
 
-function sessionRow(session) {
+function sessionRow(session, typed) {
   const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
-  const details = session.excerpt ?? [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
+  const details = session.excerpt ? excerptText(session.excerpt, typed) : [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
   return h("div", { class: "item" },
     h("div", { class: "grow" },
       h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, h("span", { data: { session: session.session_id ?? session.id } }, titleOf(session))), h("div", { class: "cut note" }, details)),

@@ -9,6 +9,7 @@ import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
 import { imageNode, playerNode } from "../../lib/media.js";
 import { allowed, can } from "../../lib/me.js";
+import { eventOf, lineOf } from "../../lib/titles.js";
 import { PAGES } from "../../pages.js";
 import { runAddress } from "../agent/words.js";
 import { mayBranch } from "./branch.js";
@@ -20,8 +21,22 @@ const FOLD_LINES = 24;
 /** A text that was attached, as the API puts it into a message. */
 const ATTACHED = /^\[Attached (file|PDF): ([^\]\n]+)\]$/m;
 
-/** What a person (or a trigger) said: `content`, `images`, and when. */
-export function saidNode({ content, images = [], created_at: at }, edit = null) {
+/** Messages that no person wrote, by their origin: how they are called, and their icon. */
+const SENDERS = { trigger: ["Trigger", "flag"], schedule: ["Schedule", "automation"], workflow: ["Step of a workflow", "branch"], agent: ["Another agent", "agents"] };
+
+/** A message that a trigger, a schedule, a workflow or an agent sent, folded. */
+function sentNode({ content, created_at: at }, [name, glyph]) {
+  const line = lineOf(content);
+  return h("div", { class: "said sent" }, h("details", { class: "thinking", data: { fold: "sent" } },
+    h("summary", {}, icon("chevron", 15), icon(glyph, 16), h("span", { class: "cut" }, h("b", {}, line.startsWith(`${name}: `) ? line : `${name}: `), line.startsWith(`${name}: `) ? null : line), at ? h("time", { class: "faint", datetime: at, title: when(at) }, brief(at)) : null),
+    h("div", { class: "plain" }, content)));
+}
+
+/** What was said: `content`, `images`, when, and where it came from (`origin`); of a person it is a bubble. */
+export function saidNode(said, edit = null) {
+  const { content, images = [], created_at: at, origin = null } = said;
+  const sender = SENDERS[origin ?? (eventOf(content ?? "") ? "trigger" : null)];
+  if (sender) return sentNode({ content: content ?? "", created_at: at }, sender);
   const { text, attached } = split(content ?? "");
   const body = h("div", { class: "bubble" },
     images.length > 0 ? h("div", { class: "images" }, images.map(imageNode)) : null,

@@ -1,6 +1,6 @@
 // What stands in a conversation without messages: how to set up a model while there is none, and what to ask first.
 
-import { WAYS } from "../../lib/connect.js";
+import { WAYS, wayCard } from "../../lib/connect.js";
 import { showError, toast } from "../../lib/dialogs.js";
 import { h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
@@ -34,8 +34,9 @@ export class Welcome {
   }
 
   has(tool) {
-    const { tools } = this.chat.agent;
-    return !tool || !Array.isArray(tools) || tools.includes("*") || tools.includes(tool);
+    const { capabilities, tool_allowlist: only, tool_blocklist: never } = this.chat.agent;
+    const names = (list) => list.includes("*") || list.includes(tool);
+    return !tool || (names(capabilities?.tools ?? []) && (!only?.length || names(only)) && !names(never ?? []));
   }
 
   node() {
@@ -53,13 +54,9 @@ export class Welcome {
 
   setup() {
     return h("section", { class: "setup", "aria-label": "Set up a model" },
-      h("ul", { class: "ways" }, WAYS.map((way) => this.way(way, () => this.run(way))),
-        this.way({ icon: "play", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => this.chat.send(OFFLINE[0].text))),
+      h("ul", { class: "ways" }, WAYS.map((way) => wayCard(way, () => this.run(way))),
+        wayCard({ icon: "play", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => this.chat.send(OFFLINE[0].text))),
       h("p", { class: "setup-note" }, "No language model is set up. Until then, the built-in offline model repeats what you write and runs tools on request."));
-  }
-
-  way({ icon: name, label, text }, run) {
-    return h("li", {}, h("button", { type: "button", class: "way", onclick: () => run().catch(showError) }, icon(name, 22), h("span", {}, h("strong", {}, label), h("small", {}, text))));
   }
 
   async run(way) {

@@ -1,7 +1,7 @@
 // Agents of other systems, over A2A: how this daemon is offered to them, and those that its agents can send tasks to.
 
 import { call, get, page } from "../../lib/api.js";
-import { faultAt } from "../../lib/agents.js";
+import { faultAt } from "../../lib/checks.js";
 import { copyText } from "../../lib/code.js";
 import { textBox, textInput } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";

@@ -1,7 +1,7 @@
 // The forms of channels: values as the adapter describes them, a test message, a chat that is allowed.
 
 import { call, get } from "../../lib/api.js";
-import { faultAt } from "../../lib/agents.js";
+import { faultAt } from "../../lib/checks.js";
 import { choice, numberInput, textInput, toggle } from "../../lib/controls.js";
 import { ask, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";

@@ -1,7 +1,7 @@
 // The form of an MCP server that is described by hand, and the change of one that is there.
 
 import { call, get } from "../../lib/api.js";
-import { faultAt } from "../../lib/agents.js";
+import { faultAt } from "../../lib/checks.js";
 import { choice, numberInput, numberOf, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";

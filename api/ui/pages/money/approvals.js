@@ -3,6 +3,7 @@
 import { answerForm } from "../../lib/answer.js";
 import { call, get, page } from "../../lib/api.js";
 import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
+import { callBody, callLine, callNote, callOrigin, callTitle } from "../../lib/calls.js";
 import { textInput } from "../../lib/controls.js";
 import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
@@ -48,8 +49,8 @@ export async function mount(root, ctx) {
   const history = new Table({
     label: "Decided approvals", signal, rowHeight: 56, empty: "No decisions yet.", open: details,
     columns: [
-      { label: "Action", width: "minmax(0, 1.4fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, item.action), h("small", { class: "faint cut" }, nameOf(item.agent_id))) },
-      { label: "What", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "dim" }, item.description) },
+      { label: "Action", width: "minmax(0, 1.4fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, callTitle(item, nameOf(item.agent_id))), h("small", { class: "faint cut" }, item.action)) },
+      { label: "What", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "dim" }, callLine(item) || callNote(item)) },
       { label: "Decision", width: "110px", slim: "96px", cell: (item) => h("span", { class: `badge ${BADGES[item.status] ?? ""}` }, item.status) },
       { label: "When", width: "150px", slim: "96px", end: true, cell: (item) => h("time", { datetime: item.decided_at, title: when(item.decided_at) }, ago(item.decided_at)) },
     ],
@@ -102,10 +103,10 @@ export async function mount(root, ctx) {
     const key = (word) => ({ key: `${word} ${item.id}` });
     const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Select ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
     return h("li", { class: "card approval", data: { id: item.id } },
-      h("div", { class: "bar-row" }, pending.length > 1 && can("admin") ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", agentLink(item.agent_id, { data: key("open") })),
-        h("span", { class: "grow" }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
-      item.description ? h("p", {}, item.description) : null,
-      item.payload && Object.keys(item.payload).length > 0 ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null,
+      h("div", { class: "bar-row" }, pending.length > 1 && can("admin") ? box : null, h("h2", { class: "approval-title" }, callTitle(item, nameOf(item.agent_id))), h("code", { class: "faint" }, item.action),
+        h("span", { class: "grow" }), agentLink(item.agent_id, { data: key("open") }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
+      callNote(item) ? h("p", {}, callNote(item)) : null,
+      callBody(item, { signal }), callOrigin(item, { signal }),
       can("admin") && h("div", { class: "buttons end" },
         h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
         h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, item.answer_schema ? "Answer" : "Approve")));
@@ -148,8 +149,8 @@ export async function mount(root, ctx) {
   function details(item) {
     const rows = [["Agent", nameOf(item.agent_id)], ["Decision", item.status], ["Reason", item.reason], ["Requested", when(item.created_at)], ["Decided", when(item.decided_at)], ["Call", item.call_hash]].filter(([, value]) => value);
     return ask({
-      title: item.action, action: "Close", cancel: null, wide: true,
-      body: [item.description ? h("p", {}, item.description) : null, h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), item.payload ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null],
+      title: callTitle(item, nameOf(item.agent_id)), action: "Close", cancel: null, wide: true,
+      body: [callNote(item) ? h("p", {}, callNote(item)) : null, h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), item.payload ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null],
     });
   }
 

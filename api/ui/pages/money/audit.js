@@ -1,12 +1,14 @@
 // The audit log: its entries, newest first, a search over all of them, and their verification.
 
-import { Failure, get, page, withQuery } from "../../lib/api.js";
-import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
+import { Failure, get, key as apiKey, page, withQuery } from "../../lib/api.js";
+import { agentLink, learn, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { debounce, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { me, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
 
 const PAGE = 200;
@@ -37,13 +39,17 @@ const isHash = (key, text) => /sha256|hash|fingerprint/.test(key) || /^[\da-f]{4
 function line(entry) {
   const own = entry.agent_id ? nameOf(entry.agent_id) : null;
   return Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b))
+    .filter(([, value]) => value !== null)
     .map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)])
     .filter(([key, text]) => !isHash(key, text) && !(isUuid(text) && !isNamed(text)) && !(key === "name" && text === own))
     .map(([key, text]) => `${key.replaceAll("_", " ")}: ${text.replace(UUID, (id) => nameOf(id))}`).join(", ");
 }
 
+/** Without a key, and with no session, this tab is on the machine of the daemon, as are the others without one. */
+const isLocal = () => apiKey.get() === null && me().kind !== "session";
+
 /** Who acts without a name of their own. */
-const ACTORS = { api: "API key of the configuration, or none", client: "Client without a key", hook: "Hook", peer: "Peer", chat: "Chat", system: "System" };
+const ACTORS = { get api() { return isLocal() ? "You (this machine)" : "API key"; }, client: "Client without a key", hook: "Hook", peer: "Peer", chat: "Chat", system: "System" };
 
 /** The agent that acted. */
 const agentOf = (entry) => (entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null);
@@ -76,6 +82,33 @@ async function learnPeople(entries, signal) {
   return true;
 }
 
+/** What details name by an id: the kind of the world, and its name there. */
+const THINGS = { task: ["tasks", "title"], goal: ["goals", "title"], workflow: ["workflows", "name"], run: ["runs", "name"] };
+const THINGS_MAX = 100;
+/** Ids that were looked for: those that are gone are not looked for again. */
+const sought = new Set();
+
+/** Reads the titles of the tasks, goals and workflows that details name; true when there are more of them. */
+async function learnThings(entries, signal) {
+  if (!seesAll()) return false;
+  let isMore = false;
+  for (const [key, [kind, title]] of Object.entries(THINGS)) {
+    const ids = [...new Set(entries.map((entry) => details(entry)[key]).filter((id) => typeof id === "string" && isUuid(id) && !sought.has(id)))].slice(0, THINGS_MAX);
+    if (ids.length === 0) continue;
+    for (const id of ids) sought.add(id);
+    try {
+      for (const row of await queryRows(`${kind} where id in ("${ids.join('", "')}") select id, ${title}`, { signal })) {
+        learn(row.id, row[title]);
+        isMore = true;
+      }
+    } catch (error) {
+      // What names them is busy: their entries say what they are.
+      if (!(error instanceof Failure)) throw error;
+    }
+  }
+  return isMore;
+}
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let entries = [];
@@ -87,6 +120,8 @@ export async function mount(root, ctx) {
   const verdict = h("div", { role: "status", "aria-live": "polite" });
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Search types, actors and details", "aria-label": "Filter", oninput: debounce(() => begin().catch(showError), SEARCH_PAUSE_MS) });
+  const types = new Set();
+  const type = h("select", { "aria-label": "Type", onchange: () => begin().catch(showError) }, h("option", { value: "" }, "Any type"));
   const table = new Table({
     label: "Audit entries", signal, rowHeight: 52, slimHeight: 72, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
@@ -99,9 +134,9 @@ export async function mount(root, ctx) {
   });
   const button = h("button", { class: "primary", type: "button", onclick: () => verify().catch(showError) }, icon("shield", 18), "Verify the log");
   fill(ctx.actions, button);
-  fill(root, h("div", { class: "stack" }, verdict, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root));
+  fill(root, h("div", { class: "stack" }, verdict, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, type), counts), table.root));
 
-  const read = (before) => get(withQuery("/api/audit/recent", { limit: PAGE, before, q: search.value.trim() }), { signal });
+  const read = (before) => get(withQuery("/api/audit/recent", { limit: PAGE, before, q: search.value.trim(), event_type: type.value }), { signal });
 
   /** The first page, anew: the filter was changed. */
   async function begin() {
@@ -148,8 +183,16 @@ export async function mount(root, ctx) {
     total = found.total;
     next = found.next_before;
     const isAll = next === null;
-    counts.textContent = search.value.trim() === "" ? `${number(total)} entries` : `${number(entries.length)}${isAll ? "" : " and more"} of ${number(total)} entries match`;
+    counts.textContent = search.value.trim() === "" && type.value === "" ? `${number(total)} entries` : `${number(entries.length)}${isAll ? "" : " and more"} of ${number(total)} entries match`;
     table.set(entries);
+    for (const name of new Set(entries.map((entry) => entry.event_type))) {
+      if (types.has(name)) continue;
+      types.add(name);
+      // In the order of the alphabet, behind "Any type".
+      const after = [...type.options].slice(1).find((option) => option.value > name) ?? null;
+      type.insertBefore(h("option", { value: name }, name.replaceAll("_", " ")), after);
+    }
+    learnThings(entries.slice(0, PAGE), signal).then((isMore) => { if (isMore) table.redraw(); }).catch(showError);
     learnAll(entries.slice(0, 200).flatMap((entry) => [entry.agent_id, agentOf(entry)]), () => table.redraw(), { signal });
     learnPeople(entries.slice(0, PAGE), signal).then((isMore) => { if (isMore) table.redraw(); }).catch(showError);
   }

@@ -20,8 +20,9 @@ export async function mount(root, ctx) {
   let models = [];
   let aliases = {};
   let config = {};
-  let words = [];
-  const search = h("input", { type: "search", placeholder: "Search models: claude vision, openai fast, 200k…", "aria-label": "Search models", oninput: () => { words = search.value.toLowerCase().split(/\s+/).filter(Boolean); show(); } });
+  const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+  let words = wordsOf(ctx.query.get("filter") ?? "");
+  const search = h("input", { type: "search", value: ctx.query.get("filter") ?? "", placeholder: "Search models: claude vision, openai fast, 200k…", "aria-label": "Search models", oninput: () => { words = wordsOf(search.value); show(); } });
   const provider = h("select", { "aria-label": "Provider", onchange: show });
   const tier = choice([["", "Any tier"], ["frontier", "Frontier"], ["smart", "Smart"], ["fast", "Fast"]], "", { "aria-label": "Tier", onchange: show });
   const counts = h("p", { class: "dim", role: "status" });
@@ -142,4 +143,5 @@ export async function mount(root, ctx) {
   }
 
   await read();
+  ctx.onRoute((_, query) => { if (query.has("filter")) { search.value = query.get("filter"); words = wordsOf(search.value); show(); } });
 }

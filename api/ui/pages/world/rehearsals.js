@@ -2,7 +2,7 @@
 
 import { call, download, get } from "../../lib/api.js";
 import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
-import { faultAt } from "../../lib/agents.js";
+import { faultAt } from "../../lib/checks.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, brief, count, when } from "../../lib/format.js";

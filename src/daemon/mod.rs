@@ -160,8 +160,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
 
     exchange.start(intake, audit::start_entry(&front), launch.first_run).map_err(Error::World)?;
     exchange.watch();
-    let retention = front.settings.get::<RetentionClock>();
-    retention.watch(runtime.handle());
+    front.settings.get::<RetentionClock>().watch(runtime.handle());
     snapshots.watch(runtime.handle());
     backups.watch();
     crate::kernel::start_code::hand_back(runtime.handle());
@@ -174,7 +173,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     stop.settle(&runtime);
     audit::note_stop(&front, &runtime);
     exchange.stop();
-    retention.remember();
+    front.settings.get::<RetentionClock>().remember();
     runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
         Some(cause) => Err(Error::Fatal(cause.clone())),

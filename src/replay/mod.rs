@@ -37,7 +37,7 @@ use crate::replay::report::{
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "replay",
-    uses: &["snapshot", "agent", "audit", "session", "turn", "proactive_memory"],
+    uses: &["snapshot", "agent", "audit", "session", "turn", "proactive_memory", "history"],
     commands: &[Subcommand::new::<cli::Replay>(
         17,
         "replay",

@@ -99,7 +99,7 @@ fn a_changed_label_is_reported(seed: u64) -> bool {
 
 #[test]
 fn a_changed_setting_is_reported_where_it_first_does_something_else() {
-    let mut harness = Harness::new(11);
+    let mut harness = Harness::new(12);
     harness.load(300);
     harness.flush();
     // Another release whose claims of tasks expire sooner, say: the settings of the epoch are changed under the log.
@@ -115,7 +115,7 @@ fn a_changed_setting_is_reported_where_it_first_does_something_else() {
 
 #[test]
 fn a_torn_tail_is_cut_off_and_the_rest_is_equal() {
-    let mut harness = Harness::new(3);
+    let mut harness = Harness::new(4);
     harness.load(200);
     let segment = harness.segment();
     let bytes = fs::read(&segment).unwrap();

@@ -176,7 +176,7 @@ mod tests {
         );
         assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost  $0.50\n");
         let budget = json!({"daily_limit_usd": 0.0, "spent_usd": 0.00251, "enabled": true});
-        assert_eq!(render(&budget, &[], None), "daily limit  no limit\nspent        $0.00251\nenabled      yes\n");
+        assert_eq!(render(&budget, &[], None), "daily limit  no limit\nenabled      yes\nspent        $0.00251\n");
         assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
     }
 }

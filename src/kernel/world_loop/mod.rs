@@ -29,7 +29,7 @@ use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::Room;
 use agentsvc_systems::kernel::command::ReplySlot;
 use agentsvc_systems::kernel::engine::Engine;
-use agentsvc_systems::turn::HoldWork;
+use agentsvc_systems::kernel::fires::HoldWork;
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 

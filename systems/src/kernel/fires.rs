@@ -3,6 +3,9 @@
 use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::kernel::limit;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::command::{Answer, Command, Place, Room};
 
 use super::domain::Ends;
 
@@ -45,6 +48,28 @@ fn ends() -> impl Iterator<Item = &'static Ends> {
     crate::kernel::domain::all().iter().flat_map(|domain| domain.ends)
 }
 
+/// What begins of itself waits while the store is behind, until it has caught up. Not stored: every start begins without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldWork {
+    /// Triggers, schedules and workflows begin no turns.
+    pub fires: bool,
+    /// No model calls and no tool calls go out.
+    pub calls: bool,
+}
+
+impl Command for HoldWork {
+    type Reply = ();
+    const NAME: &'static str = "hold_work";
+    const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::All;
+    const ROOM: Room = Room::None;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        world.resource_mut::<Fires>().held = self;
+        Answer::Now(Ok(()))
+    }
+}
+
 /// How many turns may still be fired in this step. What is due by time comes first, so that no storm of events delays it;
 /// while events wait too it has a share and no more, so that no crowd of slots delays an event.
 #[derive(Resource)]
@@ -57,8 +82,8 @@ pub(crate) struct Fires {
     /// Bytes that messages of turns may still have in this step: of those that fire, and of those that workflows begin.
     bytes: usize,
     workflow_bytes: usize,
-    /// Nothing fires, in this step and those that follow, because the store is behind.
-    held: bool,
+    /// What waits, in this step and those that follow, because the store is behind.
+    held: HoldWork,
 }
 
 impl Default for Fires {
@@ -69,7 +94,7 @@ impl Default for Fires {
             ends: limit::TURNS_ENDED_PER_STEP_MAX,
             bytes: limit::FIRED_BYTES_PER_STEP_MAX,
             workflow_bytes: limit::FIRED_BYTES_PER_STEP_MAX,
-            held: false,
+            held: HoldWork::default(),
         }
     }
 }
@@ -107,12 +132,12 @@ impl Fires {
 
     /// Is none left?
     pub(crate) const fn is_spent(&self) -> bool {
-        self.left == 0 || self.bytes == 0 || self.held
+        self.left == 0 || self.bytes == 0 || self.held.fires
     }
 
     /// May workflows begin turns in this step?
     pub(crate) const fn workflows_may(&self) -> bool {
-        self.workflow_bytes > 0 && !self.held
+        self.workflow_bytes > 0 && !self.held.fires
     }
 
     /// A turn has begun whose message has so many bytes.
@@ -121,14 +146,14 @@ impl Fires {
         *left = left.saturating_sub(bytes);
     }
 
-    /// From here on nothing fires, or all may again.
-    pub(crate) const fn hold(&mut self, held: bool) {
-        self.held = held;
-    }
-
     /// Does nothing fire until the store has caught up?
     pub(crate) const fn is_held(&self) -> bool {
-        self.held
+        self.held.fires
+    }
+
+    /// May model calls and tool calls go out, as far as the store is concerned?
+    pub(crate) const fn calls_may(&self) -> bool {
+        !self.held.calls
     }
 
     /// A new step begins.
@@ -152,10 +177,10 @@ mod tests {
         assert!(fires.is_spent() && !fires.take() && !fires.take_timed(false) && fires.workflows_may());
         fires.begun(2 * half, true);
         assert!(!fires.workflows_may());
-        fires.hold(true);
+        fires.held.fires = true;
         fires.refill();
         assert!(fires.is_held() && fires.is_spent() && !fires.take() && !fires.workflows_may());
-        fires.hold(false);
+        fires.held = HoldWork::default();
         assert!(fires.take() && fires.workflows_may());
     }
 }

@@ -10,7 +10,7 @@ pub mod domain;
 pub mod engine;
 pub mod entities;
 pub(crate) mod expr;
-pub(crate) mod fires;
+pub mod fires;
 pub mod footprint;
 pub mod for_call;
 pub mod glob;

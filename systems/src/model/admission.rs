@@ -30,8 +30,6 @@ pub(crate) struct Admission {
     out: HashMap<Attempt, (Arc<str>, Holder)>,
     free: bool,
     drain: Drain,
-    /// None goes out until the store has caught up.
-    held: bool,
 }
 
 /// Which calls begin no more, because the daemon is about to end. Not stored: every start begins without.
@@ -123,18 +121,12 @@ impl Admission {
 
     /// May a further round admit someone?
     pub(crate) fn can_admit(&self) -> bool {
-        self.free && !self.held && !self.places.is_empty() && self.drain != Drain::All
+        self.free && !self.places.is_empty() && self.drain != Drain::All
     }
 
     /// From now on these calls begin no more.
     pub(crate) const fn drain(&mut self, drain: Drain) {
         self.drain = drain;
-    }
-
-    /// From now on no call begins, or all may again.
-    pub(crate) const fn hold(&mut self, held: bool) {
-        self.held = held;
-        self.free |= !held;
     }
 
     /// Which calls begin no more.
@@ -252,7 +244,7 @@ impl Admission {
 
     /// The next turn or compaction that may call, if any lane has both one that waits and a slot.
     pub(crate) fn next(&mut self, settings: &Settings) -> Option<((Arc<str>, Holder), Entity)> {
-        if self.out.len() >= limit::EFFECTS_OUT_MAX || self.held || self.drain == Drain::All {
+        if self.out.len() >= limit::EFFECTS_OUT_MAX || self.drain == Drain::All {
             return None;
         }
         for (provider, lane) in &mut self.lanes {

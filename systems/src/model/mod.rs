@@ -11,6 +11,7 @@ use bevy_ecs::prelude::World;
 use crate::config::SettingsChanged;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::Domain;
+use crate::kernel::fires::Fires;
 use crate::kernel::reaction::on;
 use admission::Admission;
 
@@ -18,7 +19,7 @@ use admission::Admission;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["config", "agent"],
     install,
-    has_work: |world| world.resource::<Admission>().can_admit(),
+    has_work: |world| world.resource::<Fires>().calls_may() && world.resource::<Admission>().can_admit(),
     is_quiet: |world| world.resource::<Admission>().out() == 0,
     check: |world, faults| world.resource::<Admission>().check(faults),
     totals: &[Totals::of::<metrics::ModelTotals>()],

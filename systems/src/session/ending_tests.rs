@@ -71,14 +71,14 @@ fn a_session_with_very_many_turns_is_gone_at_once_and_its_turns_end_step_by_step
         let fresh = remove(&mut world, agent, session, is_reset);
         assert!(turns(&world) >= TURNS - PORTION, "one step has its bound");
         is_right(&mut world);
+        // Its id is not free before it has gone; others go on meanwhile.
+        let refused = post(&mut world, agent, Some(session)).unwrap_err();
+        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(5)));
         assert_eq!(world.ask(GetSession::ById(session)).unwrap_err().kind, RefusalKind::NotFound);
         assert_eq!(world.ask(GetSession::Of(agent, session)).unwrap_err().kind, RefusalKind::NotFound);
         assert_eq!(world.ask(RemoveSession { session }).unwrap_err().kind, RefusalKind::NotFound);
         assert_eq!(world.ask(ListSessions { limit: 9, ..ListSessions::default() }).unwrap().items.len(), 1);
         assert_eq!(world.engine.stats().sessions, 1);
-        // Its id is not free before it has gone; others go on meanwhile.
-        let refused = post(&mut world, agent, Some(session)).unwrap_err();
-        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(5)));
         assert_eq!(post(&mut world, agent, None).unwrap(), fresh);
         settle(&mut world);
         assert_eq!(turns(&world), 1);

@@ -19,6 +19,7 @@ use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
+use crate::kernel::fires::Fires;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::{Admission, stand_in_line};
@@ -39,6 +40,9 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
 /// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
 /// goes out; a turn that no budget has room for ends here.
 pub(crate) fn admit(world: &mut World) {
+    if !world.resource::<Fires>().calls_may() {
+        return;
+    }
     let (mut interrupted, mut refused, mut exceeded) = (Vec::new(), Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((slot, turn)) = admission.next(world.resource::<Settings>()) {

@@ -1,4 +1,4 @@
-//! No more calls begin: the daemon is about to end, and those that are out can come back and be settled; or the store is behind.
+//! The daemon is about to end: no more calls begin, so that those that are out can come back and be settled.
 
 use agentsvc_components::turn::{Origin, Turn};
 use bevy_ecs::prelude::{Entity, World};
@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::tool_lane::ToolLane;
 use crate::kernel::command::{Answer, Command, Place, Room};
-use crate::kernel::fires::Fires;
 use crate::model::admission::{Admission, Drain};
 
 /// Keeps model calls from going out, and tool calls with the last of them. What does not go out stays as it is stored, and
@@ -25,30 +24,6 @@ impl Command for DrainCalls {
     fn run(self, world: &mut World) -> Answer<()> {
         world.resource_mut::<Admission>().drain(self.0);
         world.resource_mut::<ToolLane>().is_closed = self.0 == Drain::All;
-        Answer::Now(Ok(()))
-    }
-}
-
-/// What begins of itself waits while the store is behind, until it has caught up. Not stored: every start begins without.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldWork {
-    /// Triggers, schedules and workflows begin no turns.
-    pub fires: bool,
-    /// No model calls and no tool calls go out.
-    pub calls: bool,
-}
-
-impl Command for HoldWork {
-    type Reply = ();
-    const NAME: &'static str = "hold_work";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::All;
-    const ROOM: Room = Room::None;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        world.resource_mut::<Fires>().hold(self.fires);
-        world.resource_mut::<Admission>().hold(self.calls);
-        world.resource_mut::<ToolLane>().is_held = self.calls;
         Answer::Now(Ok(()))
     }
 }

@@ -4,8 +4,9 @@ use agentsvc_components::event::Event;
 use agentsvc_components::trigger::FireOutcome;
 use serde_json::json;
 
-use super::{HoldWork, NewMessage, PostMessage};
+use super::{NewMessage, PostMessage};
 use crate::event::parse_pattern;
+use crate::kernel::fires::HoldWork;
 use crate::testing::TestWorld;
 use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents};
 

@@ -81,7 +81,7 @@ pub(crate) use admit::admit;
 pub use conversation::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SendWithinCall, SentToAgent};
-pub use drain::{DrainCalls, HoldWork};
+pub use drain::DrainCalls;
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use finish::TurnClosed;
 pub use finish::refused_tokens;
@@ -109,6 +109,7 @@ use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Ends, Phase, System};
+use crate::kernel::fires::HoldWork;
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
@@ -262,7 +263,7 @@ fn is_quiet(world: &mut World) -> bool {
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
-    !world.resource::<EndedTurns>().is_empty() || world.resource::<ToolLane>().can_send() || stopping::has_work(world)
+    !world.resource::<EndedTurns>().is_empty() || tools::can_send(world) || stopping::has_work(world)
 }
 
 #[cfg(test)]

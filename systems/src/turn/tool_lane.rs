@@ -24,8 +24,6 @@ pub(crate) struct ToolLane {
     held: HashMap<Holder, usize>,
     /// No more calls go out.
     pub(super) is_closed: bool,
-    /// None goes out until the store has caught up.
-    pub(super) is_held: bool,
 }
 
 /// A call that is out.
@@ -58,7 +56,6 @@ impl ToolLane {
     /// May a further round send a call out?
     pub(crate) fn can_send(&self) -> bool {
         !self.is_closed
-            && !self.is_held
             && self.out.len() < limit::TOOLS_OUT_MAX
             && self.waiting.any_of(|holder| has_room(&self.held, holder))
     }

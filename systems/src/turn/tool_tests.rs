@@ -164,6 +164,7 @@ fn an_interrupted_model_call_completes_and_then_no_tool_runs() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");
     let asked = send(&mut world, agent);
+    world.effects.clear();
     interrupt(&mut world, agent);
     assert!(world.effects.is_empty(), "no request in flight is cancelled");
     model_asks(&mut world, &[("look", "{}")]);

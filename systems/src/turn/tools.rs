@@ -31,6 +31,7 @@ use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::StaleOutcomes;
+use crate::kernel::fires::Fires;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
@@ -198,11 +199,16 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
     write_row(world, entity, index, &row);
 }
 
+/// May a further round send a call out?
+pub(super) fn can_send(world: &World) -> bool {
+    world.resource::<Fires>().calls_may() && world.resource::<ToolLane>().can_send()
+}
+
 /// Sends out the calls that a place is free for. It ends: each call that is taken out of the line goes out, is over, or waits with
 /// those who have no room.
 // &mut World: a call is judged, journaled and sent, which touches agents, turns and the outbox.
 pub(crate) fn send(world: &mut World) {
-    while world.resource::<ToolLane>().can_send() {
+    while can_send(world) {
         let Some((turn, index)) = world.resource_mut::<ToolLane>().pop() else { return };
         if stop::is_going(world, turn) {
             continue;

@@ -444,9 +444,6 @@ fn messages_come_back_and_sort_by_log_turn_and_row() {
 
 #[test]
 fn hexadecimal_is_read_strictly() {
-    assert_eq!(unhex(b"00fFa1"), Some(vec![0, 255, 161]));
-    assert_eq!(unhex(b""), Some(Vec::new()));
-    for wrong in ["0", "0g", "0x00", "äa"] {
-        assert_eq!(unhex(wrong.as_bytes()), None, "{wrong}");
-    }
+    assert_eq!((unhex(b"00fFa1"), unhex(b"")), (Some(vec![0, 255, 161]), Some(Vec::new())));
+    ["0", "0g", "0x00", "äa"].iter().for_each(|wrong| assert_eq!(unhex(wrong.as_bytes()), None, "{wrong}"));
 }

@@ -54,7 +54,7 @@ fn what_a_program_of_a_skill_writes_while_it_runs_is_untrusted() {
     let program = runs(&mut world).remove(0);
     // As the daemon says before it starts one.
     let (from, index, tool) = (program.attempt, program.index, "report_make".to_owned());
-    world.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).unwrap();
+    world.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).unwrap().unwrap();
     let other = world.ask(CreateSession { agent, label: None }).unwrap();
     let message = NewMessage::text("go");
     let reader = world.ask(PostMessage { agent, session: Some(other), message }).unwrap().turn;

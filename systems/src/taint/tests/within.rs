@@ -12,7 +12,7 @@ fn what_a_call_reads_while_it_goes_on_counts_for_what_it_does_next() {
     let run = runs(&mut world).remove(0);
     let (from, index) = (run.attempt, run.index);
     let read = ReadWithinCall { from, index, taint: Taint::WEB, tool: "web_fetch".into() };
-    world.ask(read.clone()).unwrap();
+    world.ask(read.clone()).unwrap().unwrap();
     assert_eq!(taint_of(&world, parent), Taint::WEB);
     let send = SendToAgent { from, index, to: "b".into(), session: None, text: "m".into(), wait: true, found: None };
     let sent = world.ask(SendWithinCall(send.clone())).unwrap();
@@ -41,7 +41,7 @@ fn files_that_a_tainted_turn_left_count_when_they_are_read() {
     let run = runs(&mut world).remove(0);
     let read =
         |tool: &str| ReadWithinCall { from: run.attempt, index: run.index, taint: Taint::NONE, tool: tool.into() };
-    world.ask(read("memory_recall")).unwrap();
+    world.ask(read("memory_recall")).unwrap().unwrap();
     assert_eq!(taint_of(&world, turn), Taint::NONE);
     let read = world.ask(read("file_read")).unwrap();
     assert_eq!((read, taint_of(&world, turn)), (Ok(Taint::WEB), Taint::WEB), "the call hears what its turn has read");

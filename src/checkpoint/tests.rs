@@ -155,7 +155,7 @@ fn what_a_person_changes_or_deletes_is_seen() {
     assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main"]), "a/b\nb\nc\n");
     // Another process finds the same.
     let other = CheckpointStore::new(harness.dir.path().join("checkpoints"));
-    let by = Change { tool: "apply_patch", agent: Some(AGENT), session: None };
+    let by = Change { tool: "apply_patch", agent: Some(AGENT), session: None, holder: None };
     other.around(&harness.workspace, (&by, &["b", "c"]), || ());
     assert_eq!(harness.git(&["show", "main:c"]), "2");
     assert_eq!(harness.git(&["log", "-1", "--format=%s"]), "apply_patch: b (+1)\n");

@@ -280,7 +280,7 @@ def case_pairing(stage):
     page.get_by_role("button", name="Allow a chat").click()
     form = dialog(page)
     form.get_by_role("button", name="Continue").click()
-    expect(form.get_by_role("group", name="Code")).to_have_text("/start ABCD2345")
+    expect(form.get_by_role("region", name="Code")).to_have_text("/start ABCD2345")
     access.check(page, "the code of a pairing")
     form.get_by_role("button", name="Done").click()
     assert daemon.paired == [("POST", {"channel": "bot"})], daemon.paired

@@ -56,7 +56,7 @@ pub const DOMAIN: Domain = Domain {
         ])
         .under(Group::Automation),
         Subcommand::of(
-            66,
+            70,
             "cron",
             "Manage cron jobs, which agents and apps make",
             &[Resource::at("/api/cron/jobs").columns(&columns("/schedule"))],

@@ -534,6 +534,11 @@ export interface MessageBody {
   is_group?: boolean | null;
   /** Text; optional with attachments. */
   message?: string | null;
+  /**
+   * A turn that answers the last message of the session. The new turn answers it again: it takes the place of that
+   * turn, which stays in the history and is left out of later prompts.
+   */
+  repeats?: string | null;
   /** Id of the person on the platform. Requires `channel_type`. */
   sender_id?: string | null;
   /** Name of the person, which the agent reads in groups. Requires `channel_type`. */
@@ -544,11 +549,6 @@ export interface MessageBody {
   thinking?: boolean | null;
   /** Whether the message names the agent. If not, the agent may stay silent in groups. */
   was_mentioned?: boolean | null;
-  /**
-   * A turn that answers the last message of the session. The new turn answers it again: it takes the place of that
-   * turn, which stays in the history and is left out of later prompts.
-   */
-  repeats?: string | null;
 }
 
 /** Metrics of an agent. */

@@ -99,6 +99,11 @@ export interface Message2 {
   images?: Image[];
   /** `provider/model` of its model call; responses only. */
   model?: string | null;
+  /**
+   * The first of the turns that answer the same message, if this turn answers it again; only in the message that
+   * begins a turn.
+   */
+  repeats?: string | null;
   /** `User`, `Assistant` or `Tool`. */
   role: string;
   /** Whether the response was stopped early. */
@@ -112,11 +117,6 @@ export interface Message2 {
   turn_id: string;
   /** Tokens of its model call; responses only. */
   usage?: Tokens3 | null;
-  /**
-   * The first of the turns that answer the same message, if this turn answers it again; only in the message that
-   * begins a turn.
-   */
-  repeats?: string | null;
 }
 
 /** A page of a conversation. */

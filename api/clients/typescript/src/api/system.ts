@@ -206,9 +206,9 @@ export interface Point {
   /** Tool calls that failed, were refused, or were interrupted by a crash. */
   tool_calls_failed: number;
   /** Average time from message to end of the turns that ended, in milliseconds; null without any. */
-  turn_ms_average?: number | null;
+  turn_ms_average: number | null;
   /** 95 % of these turns took no longer, to within 10 %; null without any. */
-  turn_ms_p95?: number | null;
+  turn_ms_p95: number | null;
   /** Turns that ended. */
   turns: number;
   /** Turns with an answer. */
@@ -436,11 +436,6 @@ export interface WorldEvent {
 export class SystemApi {
   constructor(private readonly calls: Calls) {}
 
-  /** Publish a custom event (`POST /api/events`). */
-  publishEvent(body: EventBody, options?: Options): Promise<Published> {
-    return this.calls.json("POST", "/api/events", { body }, options);
-  }
-
   /** List recent events (`GET /api/events`). */
   listEvents(query: SystemListEventsQuery = {}, options?: Options): Promise<EventList> {
     return this.calls.json("GET", "/api/events", { query }, options);
@@ -449,6 +444,11 @@ export class SystemApi {
   /** As `listEvents`: the items of this page and of all that follow, read page by page. */
   listAllEvents(query: SystemListEventsQuery = {}, options?: Options): AsyncIterable<WorldEvent> {
     return this.calls.pages("/api/events", "events", query, options);
+  }
+
+  /** Publish a custom event (`POST /api/events`). */
+  publishEvent(body: EventBody, options?: Options): Promise<Published> {
+    return this.calls.json("POST", "/api/events", { body }, options);
   }
 
   /** Check the health of the daemon (`GET /api/health`). */

@@ -599,6 +599,9 @@ class MessageBody(TypedDict):
     """Whether the chat is a group."""
     message: NotRequired[str | None]
     """Text; optional with attachments."""
+    repeats: NotRequired[str | None]
+    """A turn that answers the last message of the session. The new turn answers it again: it takes the place of that
+    turn, which stays in the history and is left out of later prompts."""
     sender_id: NotRequired[str | None]
     """Id of the person on the platform. Requires `channel_type`."""
     sender_name: NotRequired[str | None]
@@ -609,9 +612,6 @@ class MessageBody(TypedDict):
     """Request extended thinking if the model supports it."""
     was_mentioned: NotRequired[bool | None]
     """Whether the message names the agent. If not, the agent may stay silent in groups."""
-    repeats: NotRequired[str | None]
-    """A turn that answers the last message of the session. The new turn answers it again: it takes the place of that
-    turn, which stays in the history and is left out of later prompts."""
 
 
 class MetricsBody(TypedDict):

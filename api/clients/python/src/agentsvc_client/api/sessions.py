@@ -115,6 +115,9 @@ class Message2(TypedDict):
     images: NotRequired[List[Image]]
     model: NotRequired[str | None]
     """`provider/model` of its model call; responses only."""
+    repeats: NotRequired[str | None]
+    """The first of the turns that answer the same message, if this turn answers it again; only in the message that
+    begins a turn."""
     role: str
     """`User`, `Assistant` or `Tool`."""
     stopped: NotRequired[bool]
@@ -128,9 +131,6 @@ class Message2(TypedDict):
     turn_id: str
     usage: NotRequired[Tokens3 | None]
     """Tokens of its model call; responses only."""
-    repeats: NotRequired[str | None]
-    """The first of the turns that answer the same message, if this turn answers it again; only in the message that
-    begins a turn."""
 
 
 class Messages(TypedDict):

@@ -224,9 +224,9 @@ Point = TypedDict(
         # Tool calls that failed, were refused, or were interrupted by a crash.
         "tool_calls_failed": "int",
         # Average time from message to end of the turns that ended, in milliseconds; null without any.
-        "turn_ms_average": "NotRequired[int | None]",
+        "turn_ms_average": "int | None",
         # 95 % of these turns took no longer, to within 10 %; null without any.
-        "turn_ms_p95": "NotRequired[int | None]",
+        "turn_ms_p95": "int | None",
         # Turns that ended.
         "turns": "int",
         # Turns with an answer.
@@ -468,10 +468,6 @@ class SystemApi:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    def publish_event(self, **body: Unpack[EventBody]) -> Published:
-        """Publish a custom event (`POST /api/events`)."""
-        return self._calls.json("POST", "/api/events", body=body)
-
     def list_events(self, **query: Unpack[SystemListEventsQuery]) -> EventList:
         """List recent events (`GET /api/events`)."""
         return self._calls.json("GET", "/api/events", query=query)
@@ -479,6 +475,10 @@ class SystemApi:
     def list_all_events(self, **query: Unpack[SystemListEventsQuery]) -> Iterator[WorldEvent]:
         """As `list_events`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages("/api/events", "events", query)
+
+    def publish_event(self, **body: Unpack[EventBody]) -> Published:
+        """Publish a custom event (`POST /api/events`)."""
+        return self._calls.json("POST", "/api/events", body=body)
 
     def get_health(self) -> HealthBody:
         """Check the health of the daemon (`GET /api/health`)."""
@@ -565,10 +565,6 @@ class AsyncSystemApi:
     def __init__(self, calls: AsyncCalls) -> None:
         self._calls = calls
 
-    async def publish_event(self, **body: Unpack[EventBody]) -> Published:
-        """Publish a custom event (`POST /api/events`)."""
-        return await self._calls.json("POST", "/api/events", body=body)
-
     async def list_events(self, **query: Unpack[SystemListEventsQuery]) -> EventList:
         """List recent events (`GET /api/events`)."""
         return await self._calls.json("GET", "/api/events", query=query)
@@ -576,6 +572,10 @@ class AsyncSystemApi:
     def list_all_events(self, **query: Unpack[SystemListEventsQuery]) -> AsyncIterator[WorldEvent]:
         """As `list_events`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages("/api/events", "events", query)
+
+    async def publish_event(self, **body: Unpack[EventBody]) -> Published:
+        """Publish a custom event (`POST /api/events`)."""
+        return await self._calls.json("POST", "/api/events", body=body)
 
     async def get_health(self) -> HealthBody:
         """Check the health of the daemon (`GET /api/health`)."""

@@ -34,7 +34,7 @@ const health = h("span", { class: "health", role: "status" });
  * - `go(path, query)`: changes the address within the page, or to another: `ctx.go(["world", "events"])`;
  *   `{ replace: true }` as third value leaves no step in the history
  * - `onRoute(run)`: `run(path, query)` is called when the address changes within the page
- * - `setInbox(count)`: how many items the inbox has
+ * - `setInbox(count, approvals)`: how many items the inbox has, and how many of them are approvals
  * - `setTitle(text)`: the title of the browser's tab
  * - `key(key, label, run)`: a keyboard shortcut while the page is open
  * - `showKeys(list)`: `list()` gives shortcuts that the page handles itself, for the dialog of shortcuts: `[{ key, label }]`
@@ -67,8 +67,8 @@ class Context {
   }
 
   /** What the open inbox counted stands at its badge. */
-  setInbox(count) {
-    setInbox(count);
+  setInbox(count, approvals) {
+    setInbox(count, approvals);
   }
 
   onRoute(run) {

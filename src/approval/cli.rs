@@ -16,7 +16,7 @@ pub(crate) enum Approvals {
     List,
     /// Approve a request: its action runs
     Approve {
-        /// Its id, or the beginning of it
+        /// Its id, or the first 18 characters of it
         id: String,
         /// The filled in form, as a JSON object, if it has one
         #[arg(long, value_name = "JSON", value_parser = answer)]
@@ -30,7 +30,7 @@ pub(crate) enum Approvals {
     },
     /// Reject a request: its action does not run
     Reject {
-        /// Its id, or the beginning of it
+        /// Its id, or the first 18 characters of it
         id: String,
         /// Shown with the approval and to the model
         #[arg(long)]
@@ -42,13 +42,21 @@ fn answer(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
 }
 
+/// Characters of an id that name it: ids of one minute begin with the same eight.
+const ID_START_MIN: usize = 18;
+
 /// The id of the only waiting approval whose id begins like this.
 async fn id_of(client: &Client, typed: &str) -> Result<String, Error> {
     if let Ok(id) = typed.parse::<Uuid>() {
         return Ok(id.to_string());
     }
+    if typed.len() < ID_START_MIN {
+        return Err(Error::Usage(format!(
+            "pass at least {ID_START_MIN} characters of the id, such as 01a2285f-683a-7000"
+        )));
+    }
     let waiting = client.get("/api/approvals", &[("status", "pending")]).await?;
-    let begins = |id: &String| !typed.is_empty() && id.starts_with(&typed.to_ascii_lowercase());
+    let begins = |id: &String| id.starts_with(&typed.to_ascii_lowercase());
     let found: Vec<String> = items(&waiting, "approvals").map(|item| field(item, "/id")).filter(begins).collect();
     match found.as_slice() {
         [id] => Ok(id.clone()),
@@ -56,7 +64,7 @@ async fn id_of(client: &Client, typed: &str) -> Result<String, Error> {
             "no approval with an id that begins with {} is waiting; list them with `agentsvc approvals list`",
             clean(typed)
         ))),
-        more => Err(Error::Usage(format!("{} approvals begin with {}; pass more of the id", more.len(), clean(typed)))),
+        more => Err(Error::Usage(format!("several approvals begin with {}: {}", clean(typed), more.join(", ")))),
     }
 }
 

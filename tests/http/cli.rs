@@ -444,8 +444,7 @@ fn a_person_who_starts_it_reads_where_it_is() {
     let stopped = command(home.path()).arg("stop").status().unwrap();
     assert!(stopped.success() && started.wait().unwrap().success());
     let shown = shown.join("\n");
-    assert!(shown.contains("agentsvc is running at http://127.0.0.1:"), "{shown}");
-    assert!(!shown.contains("INFO"), "{shown}");
+    assert!(shown.contains("agentsvc is running at http://127.0.0.1:") && !shown.contains("INFO"), "{shown}");
     let logs = fs::read_dir(home.path().join("logs")).unwrap().flatten();
     assert!(logs.map(|file| fs::read_to_string(file.path()).unwrap()).any(|text| text.contains("listening")));
 }

@@ -190,7 +190,7 @@ def case_audit_names(stage):
     """Who acted and what was changed have names; ids and hashes stand in the dialog only."""
     agent = stage.daemon.agent("ops")
     turn, gone = "01a2269a-1c67-7000-b6df-c6c6853115b2", "01a2269a-1c1d-7000-bdc9-d289064225b2"
-    actors = {"api": "You (this machine)", "client": "Client without a key", "hook": "Hook", "peer": "Peer", "chat": "Chat", "system": "System",
+    actors = {"api": "This machine (no API key)", "client": "Client without a key", "hook": "Hook", "peer": "Peer", "chat": "Chat", "system": "System",
               f"key:{gone}": "Key laptop", f"user:{turn}/key:{gone}": "Ann (key laptop)", f"agent:{agent}/turn:{turn}": "Agent ops"}
     details = {"id": gone, "child": agent, "sha256": "ab" * 32, "kind": "cron job"}
     entries = [{"id": len(actors) - at, "timestamp": "2026-11-29T09:19:23.751Z", "event_type": "schedule_run", "agent_id": agent, "actor": actor, "details": json.dumps(details),

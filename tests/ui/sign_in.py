@@ -220,7 +220,7 @@ def case_states_and_codes(stage):
         fresh = provider.begin(third)
         sent = parse_qs(urlsplit(back).query)
         third.goto(f"{provider.callback}?{urlencode({'code': sent['code'][0], 'state': fresh, 'iss': sent['iss'][0]})}")
-        expect_refused(stage, third, re.compile("^The identity provider 127.0.0.1 cannot be used: .*invalid_grant"), "replayed code")
+        expect_refused(stage, third, re.compile("^The identity provider 127.0.0.1 did not sign you in: .*invalid_grant"), "replayed code")
         assert sorted(provider.sessions()) == ["ann@example.com", "bob@example.com"]
 
 

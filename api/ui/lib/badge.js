@@ -41,8 +41,9 @@ export function watch({ mark, tell }) {
     show();
   }, INBOX_EVERY_MS, { signal, onFault: () => {} });
   watchHidden();
-  return (count) => {
-    others = count - approvals;
+  return (count, pending) => {
+    approvals = pending;
+    others = count - pending;
     show();
   };
 }

@@ -29,13 +29,17 @@ export const callNote = ({ description }) => (description ?? "").replace(PLAIN, 
 /** A command with its arguments, as it is typed in a shell. */
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
+/** Is it one command? The model wrote the input: it may hold anything, also both ways to say a command. */
+const isCommand = ({ command, argv }) => (typeof command === "string" ? argv === undefined : command === undefined && Array.isArray(argv));
+const commandOf = ({ command, argv }) => command ?? argv.map((word) => quoted(typeof word === "string" ? word : JSON.stringify(word))).join(" ");
+
 /** What the call would do in one line, for lists; "" where it says nothing. */
 export function callLine({ action, payload }) {
   if (!payload || typeof payload !== "object") return payload ? String(payload) : "";
-  const { command, argv, path, url } = payload;
-  if (action === "shell_exec" && (command || argv)) return `$ ${command ?? argv.map(quoted).join(" ")}`;
-  if (action.startsWith("file_") && path) return path;
-  if (action === "web_fetch" && url) return url;
+  const { path, url } = payload;
+  if (action === "shell_exec" && isCommand(payload)) return `$ ${commandOf(payload)}`;
+  if (action.startsWith("file_") && typeof path === "string") return path;
+  if (action === "web_fetch" && typeof url === "string") return url;
   return Object.entries(payload).map(([key, value]) => `${key.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
 }
 
@@ -50,9 +54,7 @@ export function callBody({ action, payload, agent_id: agent }, { signal } = {}) 
   if (typeof payload !== "object") return code(String(payload));
   const { command, argv, path, content, mode, patch, ...rest } = payload;
   const more = (values) => (Object.keys(values).length > 0 ? pairs(values) : null);
-  if (action === "shell_exec" && (typeof command === "string" || Array.isArray(argv))) {
-    return h("div", { class: "call-body" }, code(`$ ${command ?? argv.map((word) => quoted(String(word))).join(" ")}`), more(rest));
-  }
+  if (action === "shell_exec" && isCommand(payload)) return h("div", { class: "call-body" }, code(`$ ${commandOf(payload)}`), more(rest));
   if (action === "file_write" && typeof path === "string" && typeof content === "string") return h("div", { class: "call-body" }, fileChange({ agent, path, content, mode }, signal), more(rest));
   if (action === "apply_patch" && typeof patch === "string") return h("div", { class: "call-body" }, code(patch), more(rest));
   return pairs(payload);
@@ -64,10 +66,10 @@ function fileChange({ agent, path, content, mode = "overwrite" }, signal) {
   const what = h("span", { class: "faint" });
   const made = h("div", { class: "call-file" }, h("p", { class: "call-path" }, h("b", {}, path), " ", what), place);
   const read = async () => {
-    const { files } = await get(`/api/agents/${encodeURIComponent(agent)}/files`, { signal });
-    const name = path.replace(/^(\.\/)+/, "");
+    const { files, truncated } = await get(`/api/agents/${encodeURIComponent(agent)}/files`, { signal });
+    const name = path.split("/").filter((part) => part !== "" && part !== ".").join("/");
     const present = files.find((file) => file.path === name);
-    if (!present) return void (what.textContent = "is a new file");
+    if (!present) return void (what.textContent = truncated ? "" : "is a new file");
     if (present.size > FILE_BYTES_MAX) return void (what.textContent = mode === "append" ? "is added to" : "is replaced");
     const response = await send("GET", `/api/agents/${encodeURIComponent(agent)}/files/${name.split("/").map(encodeURIComponent).join("/")}`, { signal, accept: "*/*" });
     const before = await response.text();

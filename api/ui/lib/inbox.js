@@ -179,6 +179,9 @@ async function gather() {
   return { items: shown, count: shown.filter(({ quiet }) => !quiet).length + more, more };
 }
 
+/** How many of what the inbox holds are approvals. */
+export const pendingOf = ({ items, more }) => items.filter(({ kind }) => kind === "approval").length + more;
+
 /** Only the number of pending approvals, which is asked for often. */
 export async function pendingApprovals({ signal } = {}) {
   const { total, items } = await page("/api/approvals", "approvals", { status: "pending", limit: 1 }, { signal });

@@ -7,7 +7,7 @@ import { ruleText, whenIn } from "../lib/cron.js";
 import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
 import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { readInbox } from "../lib/inbox.js";
+import { pendingOf, readInbox } from "../lib/inbox.js";
 import { isOfPeople, learnOrigins } from "../lib/origins.js";
 import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
@@ -34,6 +34,11 @@ async function rows(q, signal) {
     throw error;
   }
 }
+
+/** Goes on without what is refused for the load; what is missing comes with the next look. */
+const orBusy = (asked) => asked.catch((error) => {
+  if (![429, 503].includes(error.status)) throw error;
+});
 
 export async function mount(root, ctx) {
   await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/home.css", import.meta.url))]);
@@ -64,12 +69,12 @@ export async function mount(root, ctx) {
     const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
       get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
       rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
-      upcoming("schedules"), upcoming("cron_jobs"), past.read(), showSetup(setup, ctx),
+      upcoming("schedules"), upcoming("cron_jobs"), orBusy(past.read()), orBusy(showSetup(setup, ctx)),
     ]);
     const conversations = sessions?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
     const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);
     await Promise.all([learnOrigins(conversations ?? [], { signal }), learnPrompts(due)]);
-    ctx.setInbox(inbox.count);
+    ctx.setInbox(inbox.count, pendingOf(inbox));
     daily = days.days;
     showFigures(usage, inbox);
     showNeeds(inbox);

@@ -8,7 +8,7 @@ import { textInput } from "../lib/controls.js";
 import { emptyState, field, fill, h, refill, useStyles } from "../lib/dom.js";
 import { ago, count, number, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { dismiss, readInbox } from "../lib/inbox.js";
+import { dismiss, pendingOf, readInbox } from "../lib/inbox.js";
 import { can } from "../lib/me.js";
 import { decline, mayOffer, turnOn } from "../lib/notify.js";
 import { poll } from "../lib/poll.js";
@@ -48,7 +48,7 @@ export async function mount(root, ctx) {
 
   async function read() {
     inbox = await readInbox({ signal, isFresh: true });
-    ctx.setInbox?.(inbox.count);
+    ctx.setInbox?.(inbox.count, pendingOf(inbox));
     const now = JSON.stringify(inbox);
     if (now !== shown) show();
     shown = now;

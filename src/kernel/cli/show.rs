@@ -137,19 +137,28 @@ fn said(item: &Value, pointer: &str) -> String {
 fn of_key(key: &str, value: &Value) -> Option<String> {
     match value {
         Value::Bool(is_so) => Some(if *is_so { "yes" } else { "no" }.to_owned()),
-        Value::Number(number) if number.as_f64() == Some(0.0) && key.contains("limit") => Some("no limit".to_owned()),
+        Value::Number(number) if number.as_f64() == Some(0.0) && is_limit(key) => Some("no limit".to_owned()),
         Value::Number(number) if key.ends_with("_usd") => number.as_f64().map(dollars),
         _ => None,
     }
 }
 
+/// Is 0 of this key no limit?
+fn is_limit(key: &str) -> bool {
+    ["_limit", "_limit_usd"].iter().any(|end| key.ends_with(end))
+}
+
 /// A sum of money: in cents, and as exactly as it is where there is less than one.
 pub(crate) fn dollars(sum: f64) -> String {
-    if sum != 0.0 && sum.abs() < 0.01 {
-        let exact = format!("{sum:.6}");
-        return format!("${}", exact.trim_end_matches('0'));
+    let (sign, size) = (if sum < 0.0 { "-" } else { "" }, sum.abs());
+    if size < 0.000_000_5 {
+        return "$0.00".to_owned();
     }
-    format!("${sum:.2}")
+    if size >= 0.01 {
+        return format!("{sign}${size:.2}");
+    }
+    let exact = format!("{size:.6}");
+    format!("{sign}${}", exact.trim_end_matches('0'))
 }
 
 #[cfg(test)]
@@ -177,6 +186,8 @@ mod tests {
         assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost  $0.50\n");
         let budget = json!({"daily_limit_usd": 0.0, "spent_usd": 0.00251, "enabled": true});
         assert_eq!(render(&budget, &[], None), "daily limit  no limit\nenabled      yes\nspent        $0.00251\n");
+        assert_eq!([-0.5, 0.000_000_1, 1.005].map(dollars), ["-$0.50", "$0.00", "$1.00"]);
+        assert_eq!(render(&json!({"rate_limited": 0}), &[], None), "rate limited  0\n");
         assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
     }
 }

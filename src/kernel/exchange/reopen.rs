@@ -22,7 +22,11 @@ impl Exchange {
             loop {
                 store.until_stuck().await;
                 let Some(exchange) = exchange.upgrade() else { return };
-                let _reopened = tokio::task::spawn_blocking(move || exchange.reopen()).await;
+                let reopening = Arc::clone(&exchange);
+                if let Err(error) = tokio::task::spawn_blocking(move || reopening.reopen()).await {
+                    // It panicked between two worlds.
+                    drop(exchange.give_up(&error));
+                }
             }
         }));
     }

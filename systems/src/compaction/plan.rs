@@ -10,8 +10,10 @@ use agentsvc_components::turn::Turn;
 
 use super::Compactions;
 use crate::kernel::id_generator::mint_for;
+use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::stand_in_line;
+use crate::session;
 
 /// A turn of `session` has ended: too many messages are summarised.
 pub(crate) fn turn_ended(world: &mut World, session: Entity) {
@@ -44,7 +46,12 @@ pub(super) fn automatic(world: &mut World, session: Entity) {
 
 /// Turns of the session that have ended and are not summarised.
 pub(super) fn ended_turns(world: &World, home: &Session) -> u32 {
-    let running = home.head.and_then(|head| world.get::<Turn>(head)).map(|turn| turn.ordinal);
+    let running = home.head.and_then(|head| {
+        let turn = world.get::<Turn>(head)?;
+        // One of a history that was cleared still ends in front of the new one, of which none has.
+        let is_past = session::ending_of(world, turn.session, id_of(world, head)).is_some();
+        Some(if is_past { home.compacted } else { turn.ordinal })
+    });
     running.unwrap_or(home.next_ordinal).saturating_sub(home.compacted)
 }
 

@@ -84,7 +84,7 @@ fn apply(world: &mut World, job: &Compaction, summary: Summary, usage: Usage) ->
     if home.log != job.log || home.compacted != job.from {
         return Err("the history has changed in the meantime".to_owned());
     }
-    if summary.upto <= job.from || summary.upto > job.upto {
+    if summary.upto <= job.from || summary.upto > job.upto.min(home.next_ordinal) {
         return Err("the summary covers none of the messages".to_owned());
     }
     let replaced = summary.messages + u32::from(job.from > 0);

@@ -69,8 +69,9 @@ impl<T> Queue<T> {
 impl<T, K: Copy + Eq + Hash> Lane<T, K> {
     /// Takes out the last item of an agent.
     pub(crate) fn take_last(&mut self, agent: K) {
-        let last = self.by_agent.get(&agent).and_then(|queue| queue.items.iter().rfind(|(_, item)| item.is_some()));
-        if let Some(number) = last.map(|(number, _)| *number) {
+        let Some(queue) = self.by_agent.get_mut(&agent) else { return };
+        while queue.items.pop_back_if(|(_, item)| item.is_none()).is_some() {}
+        if let Some(number) = queue.items.back().map(|(number, _)| *number) {
             self.take_out(Place { agent, number });
         }
     }

@@ -45,6 +45,11 @@ pub(crate) fn ending_of(world: &World, session: Entity, turn: TurnId) -> Option<
     world.get::<Ending>(session).filter(|ending| turn <= ending.upto)
 }
 
+/// Do turns of any session still end because their history goes?
+pub(crate) fn any_ends(world: &World) -> bool {
+    !world.resource::<Endings>().0.is_empty()
+}
+
 /// Was this session removed, and its turns still end?
 pub(crate) fn is_leaving(world: &World, session: Entity) -> bool {
     world.get::<Ending>(session).is_some() && world.get::<Session>(session).is_some_and(|session| session.ephemeral)

@@ -35,7 +35,7 @@ pub use told::{SessionChange, SessionEvent, changes_of};
 pub(crate) use room::{Stored, Taken, enter_family, grow, has_room, leave_kin, put_row, restore_count, restore_stored};
 pub(crate) use row_template::{MESSAGE_KEY_BYTES, RowTemplate, SaidRow};
 
-pub(crate) use ending::{ending_of, is_leaving};
+pub(crate) use ending::{any_ends, ending_of, is_leaving};
 pub(crate) use remove::{discard, remove, remove_all, remove_some};
 
 use bevy_ecs::prelude::{Entity, World};

@@ -41,6 +41,9 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         TurnState::Calling | TurnState::WaitingForTools | TurnState::WaitingForApproval if is_stopped => {
             finish(world, entity, End::Stopped(None));
         }
+        TurnState::WaitingForTools | TurnState::WaitingForApproval if is_cut_off(world, entity) => {
+            finish(world, entity, End::Interrupted);
+        }
         TurnState::WaitingForTools | TurnState::WaitingForApproval => {
             if let Some(mut turn) = world.get_mut::<Turn>(entity) {
                 turn.attempt += 1;
@@ -60,6 +63,12 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         }
         TurnState::Queued | TurnState::Reserving => admit::enqueue(world, entity),
     }
+}
+
+/// Was its stop asked, and the daemon ended before it stopped? What of it had not begun must not begin now.
+fn is_cut_off(world: &World, entity: Entity) -> bool {
+    let begins = |call: &PendingTool| matches!(call.state, PendingState::Waiting | PendingState::Gated(_));
+    world.get::<Turn>(entity).is_some_and(|turn| turn.cancelled && turn.pending.iter().any(begins))
 }
 
 /// Is this a call that waits for its place, or was out? Others are answered by a person or by another turn.

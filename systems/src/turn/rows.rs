@@ -52,8 +52,9 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     let mut records = records.take::<TurnRecord>();
     // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled. Those of a history that was
     // cleared begin anew behind the turns that still end.
+    let none_ends = !session::any_ends(world);
     let ends = |turn: &TurnRecord| {
-        let session = index::session(world, turn.session);
+        let session = if none_ends { None } else { index::session(world, turn.session) };
         session.is_some_and(|session| session::ending_of(world, session, turn.id).is_some())
     };
     records.sort_by_key(|record| (record.session, !ends(record), record.ordinal));

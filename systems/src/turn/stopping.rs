@@ -9,6 +9,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 
 use super::stop::stop;
 use crate::kernel::fires::{Fires, ends_at_once};
+use crate::kernel::index::Index;
 use crate::kernel::outbox::Emit;
 
 /// Turns that ran when their stop was asked, and are yet to be stopped. One that has ended meanwhile is passed over.
@@ -30,8 +31,13 @@ pub(super) fn keep(world: &mut World, agent: Entity) {
     if world.get::<Agent>(agent).is_none_or(|agent| agent.state != AgentState::Running) {
         return;
     }
-    for entity in world.resource::<Stopping>().0.iter().copied().collect::<Vec<_>>() {
-        let turn = world.get_mut::<Turn>(entity).filter(|turn| turn.agent == agent && !turn.cancelled);
+    let stopping = &world.resource::<Stopping>().0;
+    if stopping.is_empty() {
+        return;
+    }
+    let theirs: Vec<_> = world.resource::<Index>().turns_of(agent).filter(|turn| stopping.contains(turn)).collect();
+    for entity in theirs {
+        let turn = world.get_mut::<Turn>(entity).filter(|turn| !turn.cancelled);
         if let Some(mut turn) = turn {
             turn.cancelled = true;
             world.mark(entity);

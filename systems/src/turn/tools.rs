@@ -26,7 +26,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::tool_lane::{Out, ToolLane};
-use super::{ToolCallEnded, admit, delegate, profile, stop, tool_audit, trace};
+use super::{ToolCallEnded, admit, delegate, profile, stop, stopping, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
@@ -210,7 +210,7 @@ pub(super) fn can_send(world: &World) -> bool {
 pub(crate) fn send(world: &mut World) {
     while can_send(world) {
         let Some((turn, index)) = world.resource_mut::<ToolLane>().pop() else { return };
-        if stop::is_going(world, turn) {
+        if stop::is_going(world, turn) || stopping::is_stopping(world, turn) {
             continue;
         }
         if is_outdated(world, turn, index) {

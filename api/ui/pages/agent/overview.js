@@ -49,6 +49,7 @@ export async function mount(root, ctx) {
     showAbout(agent);
     showUses(agent);
     showRuns(traces);
+    learnSaid([...(traces.running ?? []), ...traces.traces].slice(0, RUNS), () => showRuns(traces), { signal });
     showTalks(sessions);
     showActs({ schedules, jobs, triggers, memory });
     showActions();
@@ -106,7 +107,6 @@ export async function mount(root, ctx) {
       ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || [toolsOf(run), duration(run.duration_ms), money(run.cost_usd)].filter(Boolean).join(", "))),
     ].slice(0, RUNS);
     refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet."));
-    learnSaid([...running, ...traces].slice(0, RUNS), () => showRuns(found), { signal });
   }
 
   function showTalks({ items, total }) {

@@ -86,6 +86,14 @@ export class Trace {
     clearTimeout(this.timer);
   }
 
+  /** Looks again in a while; a look that failed is no reason to stop. */
+  again() {
+    this.timer = setTimeout(() => this.load().catch((error) => {
+      showError(error);
+      if (!this.isOver) this.again();
+    }), OPEN_MS);
+  }
+
   async load() {
     const { signal, agent } = this.ctx;
     const { trace, running } = await traceOf(agent.id, this.turnId, this.sessionId, signal);
@@ -95,7 +103,7 @@ export class Trace {
       await this.open.show(running, await messagesOf(running.session_id, this.turnId, signal));
       if (this.isOver) return;
       if (this.open.node.parentNode !== this.node) fill(this.node, this.open.node);
-      this.timer = setTimeout(() => this.load().catch(showError), OPEN_MS);
+      this.again();
       return;
     }
     if (!trace) {

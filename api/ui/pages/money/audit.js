@@ -49,7 +49,7 @@ function line(entry) {
 const isLocal = () => apiKey.get() === null && me().kind !== "session";
 
 /** Who acts without a name of their own. */
-const ACTORS = { get api() { return isLocal() ? "You (this machine)" : "API key"; }, client: "Client without a key", hook: "Hook", peer: "Peer", chat: "Chat", system: "System" };
+const ACTORS = { get api() { return isLocal() ? "This machine (no API key)" : "API key"; }, client: "Client without a key", hook: "Hook", peer: "Peer", chat: "Chat", system: "System" };
 
 /** The agent that acted. */
 const agentOf = (entry) => (entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null);

@@ -87,10 +87,10 @@ export class Trace {
   }
 
   /** Looks again in a while; a look that failed is no reason to stop. */
-  again() {
+  lookLater() {
     this.timer = setTimeout(() => this.load().catch((error) => {
       showError(error);
-      if (!this.isOver) this.again();
+      if (!this.isOver) this.lookLater();
     }), OPEN_MS);
   }
 
@@ -103,7 +103,7 @@ export class Trace {
       await this.open.show(running, await messagesOf(running.session_id, this.turnId, signal));
       if (this.isOver) return;
       if (this.open.node.parentNode !== this.node) fill(this.node, this.open.node);
-      this.again();
+      this.lookLater();
       return;
     }
     if (!trace) {

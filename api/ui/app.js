@@ -136,7 +136,7 @@ function showTitle() {
 
 /** The address that is shown, and its place in the history where the browser tells it. */
 let shown = { hash: null, at: null };
-/** The address of which it is asked whether changes may be lost for it. */
+/** The address that a question about unsaved changes is open for. */
 let asked = null;
 
 /** Another address was opened: by a link, by hand, or by Back. A dialog belongs to what it was opened over. */

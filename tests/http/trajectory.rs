@@ -79,7 +79,7 @@ fn secrets_and_personal_data_do_not_leave() {
     daemon.say(&agent, "my key is sk-abcdefghijklmnop1234567890 and I am jane@example.org");
     for format in ["json", "jsonl"] {
         let shown = daemon.get(&format!("{}?format={format}", path(&agent, &session))).text();
-        for secret in ["sk-abcdef", "jane@", "hunter2", "joe@", "170 1234567", "4111"] {
+        for secret in ["sk-abcdef", "jane@", "hunter2", "joe@", "170 1234567", "4111 1111"] {
             assert!(!shown.contains(secret), "{secret} in {shown}");
         }
     }

@@ -12,8 +12,9 @@ use agentsvc_components::turn::Origin;
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
-use super::index::Triggers;
-use super::waves::{Occurrence, PendingBatch, Waves, show};
+use super::index::{Line, Triggers};
+use super::meet::{may_see, show};
+use super::waves::{FIRE, Lane, Occurrence, Wave, Waves};
 use super::{TriggerTotals, rows};
 use crate::agent::limit_of;
 use crate::budget;
@@ -30,7 +31,7 @@ const PLACEHOLDER: &str = "{{event}}";
 /// The time in which fires of cascades are counted.
 const MINUTE_MS: u64 = 60_000;
 
-/// Fires what has matched, as far as the step's budget goes.
+/// Fires what has matched, as far as the step's budget goes, one line after the other.
 pub(crate) fn deliver(world: &mut World) {
     if !super::has_waiting(world) {
         return;
@@ -39,60 +40,102 @@ pub(crate) fn deliver(world: &mut World) {
         if waves.waiting() > limit::FIRES_PER_STEP_MAX {
             world.resource_mut::<Index>().expect_turns(waves.waiting());
         }
-        while let Some(mut wave) = waves.pop() {
-            let (before, is_whole) = (wave.delivered, deliver_wave(world, &mut waves.allowance, &mut wave));
-            waves.delivered(wave.delivered - before);
-            if !is_whole {
-                return waves.put_back(wave);
-            }
-            waves.gone(&wave);
-            if let Some(number) = wave.stored_as() {
-                world.op(rows::remove_wave(number));
+        while let Some((line, mut lane, most)) = waves.next_turn() {
+            let (spent, may_go_on) = serve(world, &mut waves, (line, &mut lane), most);
+            waves.end_turn(line, lane, spent);
+            if !may_go_on {
+                return;
             }
         }
     });
 }
 
-/// Brings the matches of a wave to their ends. False when the step has no fire left for the next one: it waits.
-fn deliver_wave(world: &mut World, allowance: &mut u32, wave: &mut PendingBatch) -> bool {
-    let mut message = None;
-    while let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() {
-        if !deliver_one(world, allowance, &wave.what, &mut message, (id, entity)) {
-            return false;
+/// Brings matches of a line to their ends until it has had so much; says how much that was, and whether the step has fires left.
+fn serve(world: &mut World, waves: &mut Waves, (line, lane): (Line, &mut Lane), most: usize) -> (usize, bool) {
+    let mut spent = 0;
+    while spent < most
+        && let Some(mut wave) = lane.queue.pop_front()
+    {
+        let before = wave.waiting();
+        let end = deliver_wave(world, &mut waves.allowance, (line, &mut wave), (&mut spent, most));
+        waves.delivered(before, &wave);
+        if end != End::Whole {
+            lane.queue.push_front(wave);
+            return (spent, end == End::Turn);
         }
-        wave.delivered += 1;
+        // That none is left has to be found out, too.
+        spent += usize::from(wave.is_unsifted());
+        waves.gone(line, &wave);
+        if let Some(number) = wave.stored_as() {
+            world.op(rows::remove_wave(number));
+        }
     }
-    true
+    (spent, true)
+}
+
+/// Why no more matches of a wave are delivered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All are.
+    Whole,
+    /// It is the turn of the next line.
+    Turn,
+    /// The step has no fire left for the next one: it waits.
+    Step,
+}
+
+/// Brings the matches of a wave to their ends, until so much is spent.
+fn deliver_wave(
+    world: &mut World,
+    allowance: &mut u32,
+    (line, wave): (Line, &mut Wave),
+    (spent, most): (&mut usize, usize),
+) -> End {
+    let mut message = None;
+    while let Some(next) = wave.next(world, line) {
+        if *spent >= most {
+            return End::Turn;
+        }
+        let Some(cost) = deliver_one(world, allowance, wave, &mut message, next) else { return End::Step };
+        wave.pass();
+        *spent = spent.saturating_add(cost);
+    }
+    End::Whole
 }
 
 /// What the triggers of a wave say: the last message with its template, for the next trigger often has the same.
 type Message = Option<(Box<str>, Arc<Said>)>;
 
-/// Brings one match to its end. False when the step has no fire left for it: it waits.
+/// Brings one match to its end; says what it counts for. `None` when the step has no fire left for it: it waits.
 fn deliver_one(
     world: &mut World,
     allowance: &mut u32,
-    what: &Arc<Occurrence>,
+    wave: &Wave,
     message: &mut Message,
     (id, entity): (TriggerId, Entity),
-) -> bool {
+) -> Option<usize> {
     // A trigger that was deleted meanwhile has nothing to count on.
-    let Some(trigger) = world.get::<Trigger>(entity) else { return true };
-    let judged = judge(world, trigger, entity, what);
-    let outcome = match judged {
+    let Some(trigger) = world.get::<Trigger>(entity) else { return Some(1) };
+    let what = &wave.what;
+    let owner = what.asked.as_ref().and_then(|asked| asked.owner);
+    let is_hidden = wave.is_unsifted() && !may_see(world, entity, owner);
+    let outcome = match if is_hidden { Err(None) } else { judge(world, trigger, entity, what).map_err(Some) } {
         Ok(shot) => {
             if !world.resource_mut::<Fires>().take() {
-                return false;
+                return None;
             }
             match begin(world, (id, entity), shot, what, message) {
-                Ok(fire) => return note(world, entity, what, FireOutcome::Fired, Some(fire)),
-                Err(outcome) => outcome,
+                Ok(fire) => {
+                    note(world, entity, what, FireOutcome::Fired, Some(fire));
+                    return Some(FIRE);
+                }
+                Err(outcome) => Some(outcome),
             }
         }
         Err(outcome) => {
             if *allowance == 0 {
                 if !world.resource_mut::<Fires>().take() {
-                    return false;
+                    return None;
                 }
                 *allowance = limit::MATCHES_PER_FIRE;
             }
@@ -100,7 +143,10 @@ fn deliver_one(
             outcome
         }
     };
-    note(world, entity, what, outcome, None)
+    if let Some(outcome) = outcome {
+        note(world, entity, what, outcome, None);
+    }
+    Some(1)
 }
 
 /// A fire that nothing speaks against.
@@ -214,8 +260,8 @@ pub(crate) struct TriggerFired {
     pub(crate) at: Timestamp,
 }
 
-/// Counts how a match ended. Always true.
-fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
+/// Counts how a match ended.
+fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) {
     world.resource_mut::<TriggerTotals>().outcomes.add(outcome, 1);
     rehearsal::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
@@ -238,7 +284,6 @@ fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: Fire
         }
         None => world.mark(entity),
     }
-    true
 }
 
 /// What a match that came to this end adds to the log of its trigger.

@@ -11,7 +11,8 @@
 //! | `custom` and `event_type`    | the type                                            |
 //! | `content_match`              | a piece of the text ([`Grams`])                     |
 //!
-//! Every trigger stands in exactly one place, so that what is found never has one twice.
+//! Every trigger stands in exactly one place, so that what is found never has one twice. In each place those of one line stand
+//! together: an event that finds very many of one holder looks at none of them before their turn comes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use bevy_ecs::prelude::{Entity, Resource};
 use hashbrown::HashMap;
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use agentsvc_components::{AgentId, TriggerId};
@@ -39,8 +41,75 @@ pub(super) const QUOTA: Quota =
 /// A pool of which each holder's share is as many as it may have.
 pub(super) const SHARED: Quota = Quota { count: limit::SHARE_TRIGGERS_MAX * limit::POOL_SHARES, ..QUOTA };
 
+/// The line that matches of a trigger wait in: that of its holder, or of nobody.
+pub(super) type Line = Option<Holder>;
+
 /// Triggers in the order of their creation.
-pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
+pub(super) type Members = BTreeSet<(TriggerId, Entity)>;
+
+/// A trigger, as the index has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Member {
+    pub(super) id: TriggerId,
+    pub(super) entity: Entity,
+    pub(super) line: Line,
+}
+
+/// Triggers by their lines. Most sets have one trigger, and most triggers are nobody's.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    of_nobody: Members,
+    held: BTreeMap<Holder, Members>,
+}
+
+impl Set {
+    pub(super) fn insert(&mut self, Member { id, entity, line }: Member) {
+        let members = match line {
+            None => &mut self.of_nobody,
+            Some(holder) => self.held.entry(holder).or_default(),
+        };
+        members.insert((id, entity));
+    }
+
+    pub(super) fn remove(&mut self, Member { id, entity, line }: Member) {
+        let Some(holder) = line else {
+            self.of_nobody.remove(&(id, entity));
+            return;
+        };
+        if let Some(members) = self.held.get_mut(&holder) {
+            members.remove(&(id, entity));
+            if members.is_empty() {
+                self.held.remove(&holder);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_nobody.is_empty() && self.held.is_empty()
+    }
+
+    /// Those of a line.
+    pub(super) fn of(&self, line: Line) -> Option<&Members> {
+        match line {
+            None => Some(&self.of_nobody),
+            Some(holder) => self.held.get(&holder),
+        }
+    }
+
+    /// The lines of which it has some, with those.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (Line, &Members)> {
+        let of_nobody = Some((None, &self.of_nobody)).filter(|(_, members)| !members.is_empty());
+        let held = self.held.iter().map(|(holder, members)| (Some(*holder), members));
+        of_nobody.into_iter().chain(held)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Member> {
+        self.lines().flat_map(|(line, members)| {
+            members.iter().map(move |(id, entity)| Member { id: *id, entity: *entity, line })
+        })
+    }
+}
 
 /// Sets that an event found; none has a trigger of another.
 pub(super) type Found<'s> = Vec<&'s Set>;
@@ -122,22 +191,27 @@ impl Triggers {
         }
     }
 
+    /// The newest of them.
+    pub(super) fn newest(&self) -> Option<TriggerId> {
+        self.by_id.last_key_value().map(|(id, _)| *id)
+    }
+
     /// Takes in a trigger of `owner`.
-    pub(super) fn insert(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
-        self.by_id.insert(id, entity);
-        self.by_owner.insert((owner.0, id));
-        self.matcher.insert(id, entity, owner.1, pattern);
+    pub(super) fn insert(&mut self, member: Member, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.insert(member.id, member.entity);
+        self.by_owner.insert((owner.0, member.id));
+        self.matcher.insert(member, owner.1, pattern);
     }
 
     /// Takes it out.
-    pub(super) fn remove(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
-        self.by_id.remove(&id);
-        self.by_owner.remove(&(owner.0, id));
-        self.matcher.remove(id, entity, owner.1, pattern);
+    pub(super) fn remove(&mut self, member: Member, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.remove(&member.id);
+        self.by_owner.remove(&(owner.0, member.id));
+        self.matcher.remove(member, owner.1, pattern);
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> Set {
+    pub(super) fn all(&self) -> Members {
         self.by_id.iter().map(|(id, entity)| (*id, *entity)).collect()
     }
 
@@ -152,13 +226,13 @@ impl Triggers {
     }
 
     /// Every place of every trigger in the index by pattern, in no order.
-    pub(super) fn members(&self) -> Vec<(TriggerId, Entity)> {
+    pub(super) fn members(&self) -> Vec<Member> {
         let Matcher { all, lifecycle, system, kinds, owners, unassigned, assignees, custom, content } = &self.matcher;
         let sets = [all, lifecycle, system, unassigned].into_iter();
         let sets = sets.chain(kinds.values().map(|kind| &kind.any));
         let sets = sets.chain(owners.values()).chain(assignees.values()).chain(custom.values()).chain(content.sets());
         let names = kinds.values().flat_map(|kind| kind.names.sets());
-        sets.chain(names).flatten().copied().collect()
+        sets.chain(names).flat_map(Set::iter).collect()
     }
 
     /// The part that events are shown to.
@@ -196,39 +270,34 @@ impl Matcher {
         }
     }
 
-    fn insert(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
+    fn insert(&mut self, member: Member, owner: AgentId, pattern: &Pattern) {
         match (&pattern.on, &pattern.filter) {
             (On::Kind(kind), Filter::Name(text)) => {
                 // It was found to be a glob when it came in.
                 let Ok(glob) = Glob::parse(text) else { return };
-                self.kinds.entry(*kind).or_default().names.insert(text, &glob, id, entity);
+                self.kinds.entry(*kind).or_default().names.insert(text, &glob, member);
             }
             (_, Filter::Content(text)) => {
                 let text: Box<str> = glob::folded(text).into();
-                self.content.insert(&text, std::iter::once(&*text), id, entity);
+                self.content.insert(&text, std::iter::once(&*text), member);
             }
-            _ => {
-                self.set(owner, pattern).insert((id, entity));
-            }
+            _ => self.set(owner, pattern).insert(member),
         }
     }
 
-    fn remove(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
-        let member = (id, entity);
+    fn remove(&mut self, member: Member, owner: AgentId, pattern: &Pattern) {
         match (&pattern.on, &pattern.filter) {
             (On::Kind(kind), Filter::Name(text)) => {
                 let Ok(glob) = Glob::parse(text) else { return };
                 if let Some(kind) = self.kinds.get_mut(kind) {
-                    kind.names.remove(text, &glob, id, entity);
+                    kind.names.remove(text, &glob, member);
                 }
             }
-            (_, Filter::Content(text)) => self.content.remove(&glob::folded(text).into(), id, entity),
+            (_, Filter::Content(text)) => self.content.remove(&glob::folded(text).into(), member),
             (_, Filter::Assignee(AssigneeMatch::Owner)) => drop_member(&mut self.owners, &owner, member),
             (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => drop_member(&mut self.assignees, &**text, member),
             (_, Filter::CustomType(word)) => drop_member(&mut self.custom, &**word, member),
-            _ => {
-                self.set(owner, pattern).remove(&member);
-            }
+            _ => self.set(owner, pattern).remove(member),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState, OwnedBy};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
@@ -12,7 +13,7 @@ use agentsvc_components::turn::Origin;
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
-use super::index::{Line, Triggers};
+use super::index::{Line, Subject, Triggers};
 use super::meet::{may_see, show};
 use super::waves::{FIRE, Lane, Occurrence, Wave, Waves};
 use super::{TriggerTotals, rows};
@@ -91,12 +92,16 @@ fn deliver_wave(
     (line, wave): (Line, &mut Wave),
     (spent, most): (&mut usize, usize),
 ) -> End {
-    let mut message = None;
+    let (what, mut message) = (Arc::clone(&wave.what), None);
+    let asked = what.asked.as_deref().filter(|_| wave.is_unsifted());
+    let asked = asked.map(|asked| (Subject::of(&asked.event, asked.name.as_deref()), asked.owner));
     while let Some(next) = wave.next(world, line) {
         if *spent >= most {
             return End::Turn;
         }
-        let Some(cost) = deliver_one(world, allowance, wave, &mut message, next) else { return End::Step };
+        let Some(cost) = deliver_one(world, allowance, (&what, asked.as_ref()), &mut message, next) else {
+            return End::Step;
+        };
         wave.pass();
         *spent = spent.saturating_add(cost);
     }
@@ -110,16 +115,17 @@ type Message = Option<(Box<str>, Arc<Said>)>;
 fn deliver_one(
     world: &mut World,
     allowance: &mut u32,
-    wave: &Wave,
+    (what, asked): (&Arc<Occurrence>, Option<&(Subject<'_>, Option<UserId>)>),
     message: &mut Message,
     (id, entity): (TriggerId, Entity),
 ) -> Option<usize> {
     // A trigger that was deleted meanwhile has nothing to count on.
     let Some(trigger) = world.get::<Trigger>(entity) else { return Some(1) };
-    let what = &wave.what;
-    let owner = what.asked.as_ref().and_then(|asked| asked.owner);
-    let is_hidden = wave.is_unsifted() && !may_see(world, entity, owner);
-    let outcome = match if is_hidden { Err(None) } else { judge(world, trigger, entity, what).map_err(Some) } {
+    let wants =
+        |(subject, owner): &(Subject<'_>, _)| may_see(world, entity, *owner) && subject.is_wanted(&trigger.pattern);
+    let is_hidden = asked.is_some_and(|asked| !wants(asked));
+    let judged = if is_hidden { Err(None) } else { judge(world, trigger, entity, what).map_err(Some) };
+    let outcome = match judged {
         Ok(shot) => {
             if !world.resource_mut::<Fires>().take() {
                 return None;

@@ -12,7 +12,8 @@
 //! | `content_match`              | a piece of the text ([`Grams`])                     |
 //!
 //! Every trigger stands in exactly one place, so that what is found never has one twice. In each place those of one line stand
-//! together: an event that finds very many of one holder looks at none of them before their turn comes.
+//! together: an event that finds very many of one holder looks at none of them before their turn comes. Nor are their globs and texts
+//! compared before, so that what they cost counts for their holder.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +112,77 @@ impl Set {
     }
 }
 
-/// Sets that an event found; none has a trigger of another.
-pub(super) type Found<'s> = Vec<&'s Set>;
+/// Sets that an event may have found; none has a trigger of another.
+pub(super) type Found<'s> = Vec<Candidates<'s>>;
+
+/// A set, and what is yet to be compared with the event.
+#[derive(Clone, Copy)]
+pub(super) struct Candidates<'s> {
+    pub(super) set: &'s Set,
+    test: Option<Test<'s>>,
+}
+
+#[derive(Clone, Copy)]
+enum Test<'s> {
+    /// The name of the event's agent must match.
+    Name(&'s Glob),
+    /// The event's text must have this in it.
+    Content(&'s str),
+}
+
+/// What of an event is compared.
+#[derive(Default)]
+pub(super) struct Subject<'n> {
+    name: Option<Cow<'n, str>>,
+    /// In one case.
+    text: Option<Cow<'n, str>>,
+}
+
+impl<'n> Subject<'n> {
+    /// What of this event is compared, whose agent has this name.
+    pub(super) fn of(event: &'n Event, name: Option<&'n str>) -> Self {
+        Self { name: name.map(Cow::Borrowed), text: event.text().map(glob::folded) }
+    }
+
+    fn matches(&self, glob: &Glob) -> bool {
+        self.name.as_deref().is_some_and(|name| glob.matches(name))
+    }
+
+    fn contains(&self, part: &str) -> bool {
+        self.text.as_deref().is_some_and(|text| text.contains(part))
+    }
+
+    /// Does a trigger of this pattern want the event, that stands where those stand that may want it?
+    pub(super) fn is_wanted(&self, pattern: &Pattern) -> bool {
+        match &pattern.filter {
+            Filter::Name(text) => Glob::parse(text).is_ok_and(|glob| self.matches(&glob)),
+            Filter::Content(text) => self.contains(&glob::folded(text)),
+            Filter::None | Filter::Assignee(_) | Filter::CustomType(_) => true,
+        }
+    }
+}
+
+impl<'s> Candidates<'s> {
+    /// Those of a set, if the name of the event's agent matches.
+    pub(super) fn named(set: &'s Set, glob: &'s Glob) -> Self {
+        Self { set, test: Some(Test::Name(glob)) }
+    }
+
+    /// Do they want the event?
+    pub(super) fn pass(&self, subject: &Subject<'_>) -> bool {
+        match self.test {
+            None => true,
+            Some(Test::Name(glob)) => subject.matches(glob),
+            Some(Test::Content(part)) => subject.contains(part),
+        }
+    }
+}
+
+impl<'s> From<&'s Set> for Candidates<'s> {
+    fn from(set: &'s Set) -> Self {
+        Self { set, test: None }
+    }
+}
 
 /// All triggers of the world.
 #[derive(Resource, Default)]
@@ -301,21 +371,21 @@ impl Matcher {
         }
     }
 
-    /// Adds the sets of triggers that wait for `event`. `name` gives the name of the event's agent, where it is known;
-    /// it is asked at most once.
+    /// Adds the sets of triggers that may wait for `event`; gives what they are compared with. `name` gives the name of the event's
+    /// agent, where it is known; it is asked at most once.
     pub(super) fn find<'s, 'n>(
         &'s self,
-        event: &Event,
+        event: &'n Event,
         name: impl FnOnce() -> Option<Cow<'n, str>>,
         found: &mut Found<'s>,
-    ) {
-        let kind = event.kind();
+    ) -> Subject<'n> {
+        let (kind, mut subject) = (event.kind(), Subject::default());
         push(found, &self.all);
-        if !self.lifecycle.is_empty() && is_lifecycle(kind) {
-            found.push(&self.lifecycle);
+        if is_lifecycle(kind) {
+            push(found, &self.lifecycle);
         }
-        if !self.system.is_empty() && is_system(kind) {
-            found.push(&self.system);
+        if is_system(kind) {
+            push(found, &self.system);
         }
         if let Some(kind) = self.kinds.get(&kind) {
             push(found, &kind.any);
@@ -323,17 +393,20 @@ impl Matcher {
                 && let Some(name) = name()
             {
                 kind.names.find(&name, found);
+                subject.name = Some(name);
             }
         }
         match event {
             Event::TaskPosted { assignee, assignee_id, .. } => {
                 match assignee.as_deref().filter(|text| !text.is_empty()) {
                     None => push(found, &self.unassigned),
-                    Some(text) => found.extend(self.assignees.get(text)),
+                    Some(text) => found.extend(self.assignees.get(text).map(Candidates::from)),
                 }
-                found.extend(assignee_id.and_then(|id| self.owners.get(&id)));
+                found.extend(assignee_id.and_then(|id| self.owners.get(&id)).map(Candidates::from));
             }
-            Event::Custom { event_type, .. } => found.extend(self.custom.get(&**event_type)),
+            Event::Custom { event_type, .. } => {
+                found.extend(self.custom.get(&**event_type).map(Candidates::from));
+            }
             _ => {}
         }
         if !self.content.is_empty()
@@ -341,17 +414,17 @@ impl Matcher {
         {
             let text = glob::folded(text);
             self.content.candidates(&text, |part, set| {
-                if text.contains(&**part) {
-                    found.push(set);
-                }
+                found.push(Candidates { set, test: Some(Test::Content(part)) });
             });
+            subject.text = Some(text);
         }
+        subject
     }
 }
 
 /// Adds a set that has members. Those that stand under a key always have some.
 fn push<'s>(found: &mut Found<'s>, set: &'s Set) {
     if !set.is_empty() {
-        found.push(set);
+        found.push(set.into());
     }
 }

@@ -104,8 +104,10 @@ fn member(n: usize) -> Member {
 
 fn found(triggers: &Triggers, event: &Event, name: Option<&str>) -> Vec<(TriggerId, Entity)> {
     let mut sets = Found::new();
-    triggers.matcher().find(event, || name.map(Into::into), &mut sets);
-    let mut all: Vec<_> = sets.into_iter().flat_map(|set| set.iter()).map(|it| (it.id, it.entity)).collect();
+    let subject = triggers.matcher().find(event, || name.map(Into::into), &mut sets);
+    sets.retain(|candidates| candidates.pass(&subject));
+    let mut all: Vec<_> =
+        sets.into_iter().flat_map(|candidates| candidates.set.iter()).map(|it| (it.id, it.entity)).collect();
     all.sort_unstable();
     all
 }

@@ -16,7 +16,7 @@ use agentsvc_components::trigger::{FireOutcome, Trigger};
 use agentsvc_components::{Actor, TriggerId};
 
 use super::TriggerTotals;
-use super::index::{Found, Line, Triggers};
+use super::index::{Candidates, Found, Line, Members, Subject, Triggers};
 use super::waves::{self, Occurrence, Shown, Wave, Waves};
 use crate::agent::limit_of;
 use crate::config::Settings;
@@ -73,8 +73,11 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
         let mut found = Found::new();
         for (place, happened) in (from..).zip(events) {
             found.clear();
-            matcher.find(&happened.event, || name_of(world, &happened.event), &mut found);
-            let count: usize = found.iter().flat_map(|set| set.lines()).map(|(_, members)| members.len()).sum();
+            let subject = matcher.find(&happened.event, || name_of(world, &happened.event), &mut found);
+            let all = found.iter().flat_map(|of| of.set.lines().map(move |(line, members)| (line, *of, members)));
+            // Those of nobody are compared at once; most events find none but those.
+            let lines: Vec<_> = all.filter(|(line, of, _)| line.is_some() || of.pass(&subject)).collect();
+            let count: usize = lines.iter().map(|(_, _, members)| members.len()).sum();
             if count == 0 {
                 continue;
             }
@@ -84,7 +87,7 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
                 refused += count as u64;
             } else {
                 let over = if happened.depth > 0 { &mut limited } else { &mut refused };
-                *over += enqueue(world, &mut waves, (happened, place), &found, count > LISTED_MAX);
+                *over += enqueue(world, &mut waves, (happened, place), (lines, &subject), count > LISTED_MAX);
             }
         }
         let totals = &mut world.resource_mut::<TriggerTotals>().outcomes;
@@ -108,22 +111,21 @@ fn enqueue(
     world: &World,
     waves: &mut Waves,
     (happened, place): (&EventEnvelope, usize),
-    found: &Found<'_>,
+    (mut lines, subject): (Vec<(Line, Candidates<'_>, &Members)>, &Subject<'_>),
     is_large: bool,
 ) -> u64 {
-    let mut lines: Vec<_> = found.iter().flat_map(|set| set.lines()).collect();
-    if found.len() > 1 {
-        lines.sort_by_key(|(line, _)| *line);
-    }
+    lines.sort_by_key(|(line, ..)| *line);
     let about = happened.event.agent().and_then(|agent| index::agent(world, agent).ok());
     let owner = about.and_then(|agent| world.get::<OwnedBy>(agent)).map(|owner| owner.0);
     let pool = if happened.depth > 0 { limit::CASCADE_WAITING_MAX } else { limit::MATCHES_WAITING_MAX };
     let (mut what, mut over) = (None, 0);
     for of_line in lines.chunk_by(|one, other| one.0 == other.0) {
-        let (line, mut count): (Line, usize) = (of_line[0].0, of_line.iter().map(|(_, members)| members.len()).sum());
+        let line = of_line[0].0;
+        let mut count: usize = of_line.iter().map(|(_, _, members)| members.len()).sum();
         let mut listed: Option<Vec<(TriggerId, Entity)>> = None;
         if count <= LISTED_MAX {
-            let all = of_line.iter().flat_map(|(_, members)| members.iter().copied());
+            let all = of_line.iter().filter(|(_, of, _)| line.is_none() || of.pass(subject));
+            let all = all.flat_map(|(_, _, members)| members.iter().copied());
             let mut all: Vec<_> = all.filter(|(_, trigger)| may_see(world, *trigger, owner)).collect();
             if all.is_empty() {
                 continue;

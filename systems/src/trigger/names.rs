@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::index::{Found, Member, Set};
+use super::index::{Candidates, Found, Member, Set};
 use super::ngram_index::Grams;
 use crate::kernel::glob::Glob;
 
@@ -105,21 +105,16 @@ impl Names {
         self.exact.is_empty() && self.heads.is_empty() && self.globs.is_empty()
     }
 
-    /// Adds the triggers whose glob matches `name`.
+    /// Adds the triggers whose glob may match `name`.
     pub(super) fn find<'s>(&'s self, name: &str, found: &mut Found<'s>) {
-        found.extend(self.exact.get(name));
+        found.extend(self.exact.get(name).map(Candidates::from));
         for length in self.lengths.keys().take_while(|length| **length <= name.len()) {
             let globs = name.get(..*length).and_then(|head| self.heads.get(head));
-            let matching = globs.into_iter().flat_map(Globs::values).filter(|(glob, _)| glob.matches(name));
-            found.extend(matching.map(|(_, set)| set));
+            found.extend(globs.into_iter().flat_map(Globs::values).map(|(glob, set)| Candidates::named(set, glob)));
         }
-        let is_match = |key: &str| self.globs.get(key).is_some_and(|(glob, _)| glob.matches(name));
-        self.inner.candidates(name, |key, set| {
-            if is_match(key) {
-                found.push(set);
-            }
-        });
-        found.extend(self.loose.iter().filter(|(key, _)| is_match(key)).map(|(_, set)| set));
+        let named = |key: &str, set: &'s Set| Some(Candidates::named(set, &self.globs.get(key)?.0));
+        self.inner.candidates(name, |key, set| found.extend(named(key, set)));
+        found.extend(self.loose.iter().filter_map(|(key, set)| named(key, set)));
     }
 }
 

@@ -111,7 +111,7 @@ impl Wave {
         self.waiting
     }
 
-    /// May there be triggers in it that may not see the event? Those that are listed at once are those that may.
+    /// May there be triggers in it that do not want the event, or may not see it? Of those that are listed at once all do.
     pub(super) const fn is_unsifted(&self) -> bool {
         self.rest.is_some()
     }
@@ -139,11 +139,12 @@ impl Wave {
         let Some(asked) = &self.what.asked else { return };
         let mut found = Found::new();
         let name = || asked.name.as_deref().map(Into::into);
-        world.resource::<Triggers>().matcher().find(&asked.event, name, &mut found);
+        let subject = world.resource::<Triggers>().matcher().find(&asked.event, name, &mut found);
+        found.retain(|of| line.is_some() || of.pass(&subject));
         let from = rest.after.unwrap_or(TriggerId(Uuid::nil()));
         self.triggers.clear();
         self.delivered = 0;
-        for members in found.iter().filter_map(|set| set.of(line)) {
+        for members in found.iter().filter_map(|of| of.set.of(line)) {
             let more = members.range((from, Entity::PLACEHOLDER)..).skip_while(|(id, _)| *id <= from);
             let more = more.take_while(|(id, _)| *id <= rest.upto).take(limit::WAVE_TRIGGERS_MAX);
             self.triggers.extend(more);

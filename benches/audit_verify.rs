@@ -61,7 +61,7 @@ fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
     let outlets = Outlets {
         effects: Arc::new(|_| ()),
         told: Arc::new(|_| ()),
-        reopen: Arc::new(|| ()),
+        reopen: Arc::new(drop),
         fatal: Arc::new(|cause| panic!("{cause}")),
     };
     let writer = Writer::start(store.clone(), outlets).expect("a writer");

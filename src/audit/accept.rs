@@ -76,7 +76,7 @@ fn write(trail: &AuditTrail, commit: Commit) -> Result<(), String> {
     let outlets = Outlets {
         effects: Arc::new(drop),
         told: Arc::new(drop),
-        reopen: Arc::new(|| ()),
+        reopen: Arc::new(drop),
         fatal: Arc::new(move |text| *cause.lock() = Some(text)),
     };
     let writer = Writer::start(trail.store.clone(), outlets).map_err(|error| error.to_string())?;

@@ -53,7 +53,7 @@ impl Harness {
                 to_signer.get().unwrap().seal(*head);
             }),
             told: Arc::new(|_| ()),
-            reopen: Arc::new(|| ()),
+            reopen: Arc::new(drop),
             fatal: Arc::new(|cause| panic!("{cause}")),
         };
         let writer = Writer::start(store, outlets).unwrap();

@@ -254,7 +254,7 @@ impl BrowserManager {
         }
         let idle = Duration::from_secs(self.settings.get::<Browser>().idle_secs);
         let mut inner = self.inner.lock();
-        let is_idle = |page: &Page| page.used().elapsed() >= idle && page.turn.try_lock().is_ok();
+        let is_idle = |page: &Page| page.used().elapsed() >= idle && page.in_use_since().is_none();
         let is_over = |page: &Page| page.is_crashed() || page.connection.is_closed() || is_idle(page);
         let unused = inner.pages.iter().filter(|(_, page)| is_over(page)).map(|(key, _)| *key);
         ended.extend(unused.collect::<Vec<_>>());
@@ -317,16 +317,17 @@ impl Inner {
 
     /// The page that was used longest ago of those that nobody uses now.
     fn unused(&self, is_meant: impl Fn(&Page) -> bool) -> Option<Key> {
-        let unused = self.pages.iter().filter(|(_, page)| is_meant(page) && page.turn.try_lock().is_ok());
+        let unused = self.pages.iter().filter(|(_, page)| is_meant(page) && page.in_use_since().is_none());
         unused.min_by_key(|(_, page)| page.used()).map(|(key, _)| *key)
     }
 
-    /// Of the pages of others that have been in use for long, one of who has most; the oldest of these.
+    /// Of the pages of others that have been in use for long, one of who has most; of these the one that has been for longest.
     fn held_long(&self, holder: Holder, now: Instant) -> Option<Key> {
         let held_max = Duration::from_secs(BROWSER_PAGE_HELD_SECS_MAX);
-        let is_long = |page: &Page| page.holder != holder && now.saturating_duration_since(page.since) >= held_max;
-        let long = self.pages.iter().filter(|(_, page)| is_long(page));
-        long.min_by_key(|(_, page)| (Reverse(self.held(page.holder)), page.since)).map(|(key, _)| *key)
+        let is_long = |since: Instant| now.saturating_duration_since(since) >= held_max;
+        let others = self.pages.iter().filter(|(_, page)| page.holder != holder);
+        let long = others.filter_map(|(key, page)| Some((key, page, page.in_use_since().filter(|at| is_long(*at))?)));
+        long.min_by_key(|(_, page, since)| (Reverse(self.held(page.holder)), *since)).map(|(key, ..)| *key)
     }
 }
 

@@ -52,11 +52,11 @@ pub(super) struct Page {
     pub(super) grant: Mutex<Grant>,
     /// Whose browser it is in, and of whose share.
     pub(super) holder: Holder,
-    /// Since when it is open.
-    pub(super) since: Instant,
     routes: Weak<Routes>,
     /// One call acts at a time.
-    pub(super) turn: tokio::sync::Mutex<()>,
+    turn: tokio::sync::Mutex<()>,
+    /// Calls that act or wait for their turn, and since when there has been one without a pause.
+    uses: Mutex<(usize, Instant)>,
     /// Requests that may be under way.
     pub(super) requests: Arc<Semaphore>,
     /// Memory for what it sends.
@@ -67,6 +67,15 @@ pub(super) struct Page {
     /// A window that it wanted to open.
     window: Mutex<Option<String>>,
     used: Mutex<Instant>,
+}
+
+/// A call acts on a page, or waits for its turn, until this is dropped.
+pub(super) struct InUse<'p>(&'p Page);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.uses.lock().0 -= 1;
+    }
 }
 
 impl Page {
@@ -99,10 +108,10 @@ impl Page {
             web,
             timeout: Duration::from_secs(settings.timeout_secs),
             holder: grant.holder,
-            since: Instant::now(),
             routes: Arc::downgrade(&chromium.routes),
             grant: Mutex::new(grant),
             turn: tokio::sync::Mutex::default(),
+            uses: Mutex::new((0, Instant::now())),
             requests: Arc::new(Semaphore::new(BROWSER_REQUESTS_MAX)),
             posts: chromium.posts.clone(),
             load: watch::Sender::default(),
@@ -156,6 +165,27 @@ impl Page {
     pub(super) async fn ended(&self) {
         let mut load = self.load.subscribe();
         let _ended = load.wait_for(|load| load.is_closed || load.is_crashed).await;
+    }
+
+    /// A call is about to act. It stays in use from the first to the last of those that follow each other without a pause.
+    pub(super) fn begin_use(&self, now: Instant) -> InUse<'_> {
+        let mut uses = self.uses.lock();
+        if uses.0 == 0 {
+            uses.1 = now;
+        }
+        uses.0 += 1;
+        InUse(self)
+    }
+
+    /// Waits until no other call acts.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Since when it has been in use; `None` while nobody uses it.
+    pub(super) fn in_use_since(&self) -> Option<Instant> {
+        let (count, since) = *self.uses.lock();
+        (count > 0).then_some(since)
     }
 
     pub(super) fn touch(&self) {

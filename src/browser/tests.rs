@@ -112,19 +112,32 @@ async fn who_has_a_share_of_the_pages_leaves_the_others_to_others() {
     make_space(one, Instant::now()).unwrap();
     assert!(!has(1) && has(2));
     pages[0] = open(1, one).await;
-    let uses: Vec<_> = pages.iter().map(|page| page.turn.try_lock().unwrap()).collect();
+    let begun = Instant::now();
+    let uses: Vec<_> = pages.iter().rev().map(|page| page.begin_use(begun)).collect();
     assert!(make_space(one, Instant::now()).unwrap_err().contains("those it shares them with"));
     make_space(other, Instant::now()).unwrap();
     let more = [open(3, other).await, open(4, other).await];
-    let more_uses = more.each_ref().map(|page| page.turn.try_lock().unwrap());
+    let more_uses = more.each_ref().map(|page| page.begin_use(begun));
     assert!(make_space(third, Instant::now()).unwrap_err().starts_with("All browser pages are in use"));
-    // Nobody uses a page for ever while others wait: the oldest of who has most of them goes.
-    let later = Instant::now() + Duration::from_secs(BROWSER_PAGE_HELD_SECS_MAX + 1);
+    // Nobody uses a page for ever while others wait: of who has most of them, the one that has been in use for longest goes.
+    let later = begun + Duration::from_secs(BROWSER_PAGE_HELD_SECS_MAX + 1);
     assert!(make_space(one, later).is_err(), "its own are for its other sessions to leave");
+    drop(uses);
+    drop(more_uses);
+    // How long a page has been open says nothing: calls that follow each other after a pause begin anew.
+    let uses = [&pages[0], &pages[1], &more[0], &more[1]].map(|page| page.begin_use(later));
+    assert!(make_space(third, later).unwrap_err().starts_with("All browser pages are in use"));
+    drop(uses);
+    // A call that waits for its turn leaves no pause.
+    let first = pages[1].begin_use(begun);
+    let next = pages[1].begin_use(later);
+    drop(first);
+    assert_eq!(pages[1].in_use_since(), Some(begun));
+    let uses = [&pages[0], &more[0], &more[1]].map(|page| page.begin_use(later));
     make_space(third, later).unwrap();
     assert!(!has(2) && has(1) && has(3) && has(4));
     pages[1].ended().await;
-    drop((uses, more_uses));
+    drop((next, uses));
 }
 
 #[tokio::test]

@@ -386,7 +386,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
         }),
         reopen: {
             let store = Arc::clone(&front.store);
-            Arc::new(move || store.is_stuck())
+            Arc::new(move |why| store.is_stuck(why))
         },
         fatal: front.fatal(),
     }

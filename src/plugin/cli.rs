@@ -26,6 +26,9 @@ pub(crate) enum PluginCommand {
         /// Branch of the repository
         #[arg(long)]
         branch: Option<String>,
+        /// Let its hooks use the network if it asks for that
+        #[arg(long)]
+        allow_network: bool,
     },
     /// Create a plugin from a template
     New {
@@ -69,6 +72,9 @@ pub(crate) enum PluginCommand {
     Upgrade {
         /// The plugin's name
         plugin: String,
+        /// Let its hooks use the network if it asks for that; without this, as before
+        #[arg(long)]
+        allow_network: bool,
     },
     /// Install the dependencies of a plugin
     Deps {
@@ -109,8 +115,8 @@ impl Run for PluginCommand {
             Self::List => with(get("/api/plugins")?, list),
             Self::Search => with(get("/api/plugins/registries")?, registry),
             Self::Info { plugin } => with(get(&format!("/api/plugins/{plugin}"))?, info),
-            Self::Install { source, branch } => {
-                let mut body = json!({ "source": place(source)? });
+            Self::Install { source, branch, allow_network } => {
+                let mut body = json!({ "source": place(source)?, "allow_network": allow_network });
                 if let Some(branch) = branch {
                     body["branch"] = branch.as_str().into();
                 }
@@ -133,7 +139,10 @@ impl Run for PluginCommand {
             Self::Enable { plugin } => (post(&of(plugin, "enable"), None)?, "The plugin is enabled.\n".to_owned()),
             Self::Disable { plugin } => (post(&of(plugin, "disable"), None)?, "The plugin is disabled.\n".to_owned()),
             Self::Reload { plugin } => (post(&of(plugin, "reload"), None)?, "The plugin is reloaded.\n".to_owned()),
-            Self::Upgrade { plugin } => with(post(&of(plugin, "upgrade"), None)?, installed),
+            Self::Upgrade { plugin, allow_network } => {
+                let body = allow_network.then(|| json!({ "allow_network": true }));
+                with(post(&of(plugin, "upgrade"), body.as_ref())?, installed)
+            }
             Self::Deps { plugin } => {
                 with(post(&of(plugin, "install-deps"), None)?, |done| format!("{}\n", word(done, "output")))
             }
@@ -202,10 +211,21 @@ fn registry(answer: &Value) -> String {
     text
 }
 
+/// Whether its hooks may use the network.
+fn network(answer: &Value) -> &'static str {
+    match (answer["network"].as_bool(), answer["wants_network"].as_bool()) {
+        (Some(true), _) => "allowed",
+        (_, Some(true)) => {
+            "not allowed, though the plugin asks for it; allow it: agentsvc plugin upgrade NAME --allow-network"
+        }
+        _ => "not used",
+    }
+}
+
 fn info(answer: &Value) -> String {
     let hooks: Vec<&str> = output::items(answer, "hooks").filter_map(Value::as_str).collect();
     format!(
-        "{} {}\n{}\n\nHooks: {}\nRuntime: {}\nEnabled: {}\nActive: {}\nFolder: {}\n{}",
+        "{} {}\n{}\n\nHooks: {}\nRuntime: {}\nEnabled: {}\nActive: {}\nNetwork: {}\nFolder: {}\n{}",
         word(answer, "name"),
         word(answer, "version"),
         word(answer, "description"),
@@ -213,6 +233,7 @@ fn info(answer: &Value) -> String {
         word(answer, "runtime"),
         answer["enabled"],
         answer["active"],
+        network(answer),
         word(answer, "path"),
         lines(answer, "warnings")
     )

@@ -33,15 +33,18 @@ struct Ready {
     changed: Box<dyn Fn() + Send + Sync>,
     staging: Staging,
     description: PluginDescription,
+    /// What is kept of whether its hooks may use the network.
+    network: Option<bool>,
     put: Put,
 }
 
 impl Service {
-    /// Fetches and checks a plugin. `upgrade`: it takes the place of the plugin of this name.
+    /// Fetches and checks a plugin. `upgrade`: it takes the place of the plugin of this name. `network`: its hooks may use it.
     pub(super) async fn fetched(
         self: Arc<Self>,
         source: PluginSource,
         upgrade: Option<String>,
+        network: bool,
     ) -> Result<Box<dyn PreparedPlugin>, Error> {
         let said = said_source(&source);
         let folders = self.library.folders.clone();
@@ -61,16 +64,16 @@ impl Service {
         };
         let (staging, warnings) = fetched.map_err(|error| of_source(error, "source"))?;
         let service = Arc::clone(&self);
-        blocking(move || service.ready(staging, said, warnings, upgrade)).await
+        blocking(move || service.ready(staging, (said, warnings), upgrade, Some(network))).await
     }
 
     /// Checks what was staged. Blocks on the disk.
     fn ready(
         &self,
         staging: Staging,
-        source: String,
-        mut warnings: Vec<String>,
+        (source, mut warnings): (String, Vec<String>),
         upgrade: Option<String>,
+        network: Option<bool>,
     ) -> Result<Box<dyn PreparedPlugin>, Error> {
         let invalid = |why: String| Error::of(PLUGIN_INVALID, why);
         let text = text_of(&staging.path()).map_err(invalid)?;
@@ -98,6 +101,10 @@ impl Service {
         }
         warnings.extend(scanned(&staging)?);
         warnings.extend(manifest.warnings.iter().cloned());
+        let wants_network = manifest.rules.allow_network;
+        if wants_network && network == Some(false) {
+            warnings.push(NO_NETWORK.to_owned());
+        }
         let put = match upgrade {
             Some(_) => Put::Replace,
             None => {
@@ -105,10 +112,11 @@ impl Service {
                 Put::New
             }
         };
-        let description = PluginDescription { name, version: manifest.version, source, warnings };
+        let may_use_it = wants_network && network.unwrap_or(true);
+        let description = PluginDescription { name, version: manifest.version, source, network: may_use_it, warnings };
         let (library, teller) = (Arc::clone(&self.library), Arc::clone(&self.teller));
         let changed = Box::new(move || teller.changed());
-        Ok(Box::new(Ready { library, changed, staging, description, put }))
+        Ok(Box::new(Ready { library, changed, staging, description, network, put }))
     }
 
     /// Is there a place for a new plugin of this name?
@@ -150,10 +158,13 @@ impl Service {
             staging.write(&path, &mut text.as_bytes(), runs).map_err(|error| of_folder(error, &name))?;
         }
         // Its owner is about to write it: no sums are kept of its files.
-        self.ready(staging, SCAFFOLD.to_owned(), Vec::new(), None)
+        self.ready(staging, (SCAFFOLD.to_owned(), Vec::new()), None, None)
     }
 }
 
+/// What is said of a plugin that asks for the network and does not get it.
+const NO_NETWORK: &str =
+    "the plugin asks for the network and may not use it; to allow that, upgrade it with allow_network";
 /// The source of a plugin that was made from a template.
 const SCAFFOLD: &str = "scaffold";
 
@@ -163,7 +174,7 @@ impl PreparedPlugin for Ready {
     }
 
     fn put(self: Box<Self>) -> Result<String, Error> {
-        let Self { library, changed, staging, description, put } = *self;
+        let Self { library, changed, staging, description, network, put } = *self;
         let PluginDescription { name, source, .. } = description;
         let failed = |error| of_folder(error, &name);
         let sums = if source == SCAFFOLD { Vec::new() } else { staging.files().map_err(failed)? };
@@ -175,6 +186,7 @@ impl PreparedPlugin for Ready {
             is_disabled: put == Put::Replace && former.is_disabled,
             source,
             installed_at: now().to_string(),
+            network,
             sums: sums.into_iter().map(|file| (file.path, file.sha256)).collect(),
         };
         // The sums come first: after a kill between the two, the folder does not fit them and is not used. With a new

@@ -45,6 +45,9 @@ pub(super) struct State {
     /// Where it came from.
     pub(super) source: String,
     pub(super) installed_at: String,
+    /// May its hooks use the network, if its manifest asks for that? Whoever installs it says so. `None`: as its manifest says, for it
+    /// was put there by hand, or installed before this was asked.
+    pub(super) network: Option<bool>,
     /// SHA-256 in hex of each of its files as they were installed.
     pub(super) sums: BTreeMap<String, String>,
 }
@@ -197,6 +200,7 @@ impl Library {
             folder,
             home: self.home_of(name),
             is_enabled: !state.is_disabled,
+            network: manifest.rules.allow_network && state.network.unwrap_or(true),
             source: state.source,
             installed_at: state.installed_at,
             is_signed,

@@ -35,6 +35,8 @@ pub(crate) struct Plugin {
     pub(crate) home: PathBuf,
     /// Its hooks run in turns, if the configuration names it.
     pub(crate) is_enabled: bool,
+    /// Its hooks may use the network.
+    pub(crate) network: bool,
     /// When and from where it was installed; empty for one that was put there by hand.
     pub(crate) source: String,
     pub(crate) installed_at: String,
@@ -63,6 +65,7 @@ pub(super) struct Around {
     pub(super) folder: PathBuf,
     pub(super) home: PathBuf,
     pub(super) is_enabled: bool,
+    pub(super) network: bool,
     pub(super) source: String,
     pub(super) installed_at: String,
     pub(super) is_signed: bool,
@@ -74,7 +77,7 @@ impl Plugin {
     /// # Errors
     /// A sentence: a schema cannot be read.
     pub(super) fn new(manifest: Manifest, around: Around) -> Result<Self, String> {
-        let Around { kind, folder, home, is_enabled, source, installed_at, is_signed } = around;
+        let Around { kind, folder, home, is_enabled, network, source, installed_at, is_signed } = around;
         let shared = Arc::new(Pool::single());
         let mut hooks = BTreeMap::new();
         for (hook, file) in &manifest.hooks {
@@ -92,7 +95,7 @@ impl Plugin {
             hooks.insert(*hook, state);
         }
         let traces = Traces::default();
-        Ok(Self { manifest, kind, folder, home, is_enabled, source, installed_at, is_signed, hooks, traces })
+        Ok(Self { manifest, kind, folder, home, is_enabled, network, source, installed_at, is_signed, hooks, traces })
     }
 
     /// Its name.

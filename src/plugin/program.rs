@@ -86,7 +86,7 @@ pub(super) fn ready(around: &Around, plugin: &Plugin, file: &str, who: Option<&W
         writable: Vec::new(),
         shown: shown(plugin, file).into_iter().chain(config.parent().map(PathBuf::from)).collect(),
         memory_bytes: rules.max_memory_mib.map(|mib| mib << 20),
-        network: rules.allow_network,
+        network: plugin.network,
     };
     Ok(Ready { program, folder: plugin.folder.clone().into_os_string() })
 }

@@ -320,14 +320,19 @@ impl Plugins for Service {
         self.scaffolded(scaffold)
     }
 
-    fn prepare(self: Arc<Self>, source: PluginSource) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>> {
-        self.fetched(source, None).boxed()
+    fn prepare(
+        self: Arc<Self>,
+        source: PluginSource,
+        network: bool,
+    ) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>> {
+        self.fetched(source, None, network).boxed()
     }
 
     fn upgrade(
         self: Arc<Self>,
         name: String,
         source: Option<PluginSource>,
+        network: Option<bool>,
     ) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>> {
         async move {
             self.removable(&name)?;
@@ -336,7 +341,10 @@ impl Plugins for Service {
             let source = source.or_else(|| source_of(&state.source)).ok_or_else(|| {
                 Error::bad_field("source", "source: missing; the plugin was not installed from a source")
             })?;
-            self.fetched(source, Some(name)).await
+            let present = self.library.present();
+            let had_it = || state.network.unwrap_or_else(|| present.plugins.get(&name).is_some_and(|one| one.network));
+            let network = network.unwrap_or_else(had_it);
+            self.fetched(source, Some(name), network).await
         }
         .boxed()
     }

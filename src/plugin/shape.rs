@@ -50,6 +50,8 @@ pub(super) fn detail(plugin: &Plugin, is_active: bool) -> PluginDetail {
         source: plugin.source.clone(),
         installed_at: plugin.installed_at.clone(),
         signed: plugin.is_signed,
+        wants_network: manifest.rules.allow_network,
+        network: plugin.network,
         plugin_depends: manifest.depends.clone(),
         languages: manifest.languages(),
         config: settings.collect(),

@@ -9,6 +9,7 @@ use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_systems::taint::addresses_in;
 use agentsvc_systems::turn::tool_result;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
@@ -191,12 +192,32 @@ fn said(result: Result<Ended, String>, input: &str) -> Said {
         Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => plain(text, Some(taint)),
         Ok(Ended::Web { text, addresses }) => {
             // A page that repeats what the call said has not shown it.
-            let own = addresses_in(input);
+            let own = addresses_of_call(input);
             let addresses = addresses.into_iter().filter(|hash| !own.contains(hash)).collect();
             Said { addresses, ..plain(text, None) }
         }
         Ok(Ended::Adopted) => Said::default(),
     }
+}
+
+/// The addresses that a call says: in its arguments as the tool reads them, and in its text as it is written.
+fn addresses_of_call(input: &str) -> Vec<u64> {
+    fn add(value: &Value, found: &mut Vec<u64>) {
+        match value {
+            Value::String(text) => found.extend(addresses_in(text)),
+            Value::Array(all) => all.iter().for_each(|value| add(value, found)),
+            Value::Object(all) => all.iter().for_each(|(key, value)| {
+                found.extend(addresses_in(key));
+                add(value, found);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut found = addresses_in(input);
+    if let Ok(value) = serde_json::from_str(input) {
+        add(&value, &mut found);
+    }
+    found
 }
 
 /// The end of a call that did not run, or not to its end.
@@ -322,6 +343,19 @@ mod tests {
             addresses.len()
         };
         assert_eq!((shown(asked), shown(other), shown(&format!("{asked} {other}"))), (0, 1, 1));
+    }
+
+    #[test]
+    fn an_address_that_a_call_writes_with_escapes_is_its_own() {
+        let asked = "https://x.example/made-up";
+        for input in [
+            r#"{"selector":"https:\/\/x.example\/made-up"}"#,
+            r#"{"a":[{"b":"see \u0068ttps://x.example/made-up."}]}"#,
+            r#"{"https:\/\/x.example/made-up":1}"#,
+        ] {
+            let Said { addresses, .. } = said(Ok(Ended::web(String::new(), asked)), input);
+            assert_eq!(addresses, [] as [u64; 0], "{input}");
+        }
     }
 
     #[test]

@@ -258,6 +258,39 @@ fn published_plugins_run_and_keep_their_data() {
     assert!(count(&log) > 0, "the log of conversations is in its private home");
 }
 
+#[test]
+fn who_installs_a_plugin_says_whether_its_hooks_may_use_the_network() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().expect("a directory");
+    plugin(dir.path(), "notes", "allow_network = true", &[("ingest", INGEST)]);
+    let path = dir.path().join("plugins/notes");
+    let network = || {
+        let shown = daemon.get("/api/plugins/notes").expect(200);
+        assert_eq!(shown["wants_network"], true);
+        shown["network"].as_bool().expect("yes or no")
+    };
+    let made = daemon.post("/api/plugins/install", &json!({ "source": "local", "path": path })).expect(201);
+    assert!(made["network"] == false && text(&made["warnings"][0]).contains("asks for the network"), "{made}");
+    assert!(!network() && printed(&daemon, &["plugin", "info", "notes"]).contains("Network: not allowed"));
+    daemon.poke("/api/plugins/notes/upgrade").expect(200);
+    assert!(!network(), "a new version takes nothing by itself");
+    printed(&daemon, &["plugin", "upgrade", "notes", "--allow-network"]);
+    assert!(network() && printed(&daemon, &["plugin", "info", "notes"]).contains("Network: allowed"));
+    daemon.poke("/api/plugins/notes/upgrade").expect(200);
+    assert!(network(), "an upgrade keeps what was allowed");
+    daemon.post("/api/plugins/notes/upgrade", &json!({ "allow_network": false })).expect(200);
+    assert!(!network());
+    // One that was installed before this was asked keeps what it had.
+    let kept = daemon.home().join("data/plugins/notes/state.json");
+    let mut state: Value = serde_json::from_slice(&fs::read(&kept).expect("a file")).expect("JSON");
+    state.as_object_mut().expect("an object").remove("network").expect("it is kept");
+    fs::write(&kept, state.to_string()).expect("the test can change its files");
+    daemon.poke("/api/plugins/notes/reload").expect(200);
+    assert!(network());
+    daemon.poke("/api/plugins/notes/upgrade").expect(200);
+    assert!(network());
+}
+
 /// All that others have published is installed as it is, and passes the lint.
 #[test]
 fn published_plugins_are_installed_from_their_registry() {

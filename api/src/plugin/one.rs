@@ -180,8 +180,9 @@ async fn sign(call: Call) -> Result<Response, Error> {
 async fn upgrade(call: Call) -> Result<Response, Error> {
     let body: InstallBody = call.json_or_default()?;
     let (name, plugins) = asked(&call)?;
+    let network = body.allow_network;
     let source = if body.is_empty() { None } else { Some(body.source()?) };
-    let prepared = plugins.upgrade(name.clone(), source).await?;
+    let prepared = plugins.upgrade(name.clone(), source, network).await?;
     note(&call, &name, "upgraded").await?;
     reply::ok(&place(&call, prepared).await?)
 }

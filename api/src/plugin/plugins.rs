@@ -22,6 +22,8 @@ pub struct PluginDescription {
     pub version: String,
     /// Where it comes from.
     pub source: String,
+    /// Will its hooks be allowed to use the network?
+    pub network: bool,
     /// What was noticed, in sentences.
     pub warnings: Vec<String>,
 }
@@ -152,14 +154,20 @@ pub trait Plugins: Send + Sync {
     /// [`Error`].
     fn scaffold(&self, scaffold: Scaffold) -> Result<Box<dyn PreparedPlugin>, Error>;
 
-    /// Fetches and checks a plugin.
-    fn prepare(self: Arc<Self>, source: PluginSource) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>>;
+    /// Fetches and checks a plugin. Its hooks may use the network only with `network`.
+    fn prepare(
+        self: Arc<Self>,
+        source: PluginSource,
+        network: bool,
+    ) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>>;
 
     /// Fetches a plugin that is installed again from where it came, or from `source`; it takes the place of the present one.
+    /// Without `network`, its hooks may use the network if those of the present one might.
     fn upgrade(
         self: Arc<Self>,
         name: String,
         source: Option<PluginSource>,
+        network: Option<bool>,
     ) -> BoxFuture<'static, Result<Box<dyn PreparedPlugin>, Error>>;
 
     /// The registries, with their plugins.

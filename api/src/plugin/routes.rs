@@ -100,6 +100,8 @@ pub(super) struct InstallBody {
     url: Option<String>,
     /// Branch of the repository.
     branch: Option<String>,
+    /// Whether its hooks may use the network if it asks for that. Default: no; of an upgrade, as before.
+    pub(super) allow_network: Option<bool>,
 }
 
 /// An installed plugin.
@@ -113,6 +115,8 @@ pub(super) struct Installed {
     pub(super) path: String,
     /// False: a reload of the configuration activates it.
     pub(super) restart_required: bool,
+    /// Whether its hooks may use the network.
+    pub(super) network: bool,
     /// Warnings.
     pub(super) warnings: Vec<String>,
 }
@@ -177,7 +181,7 @@ impl InstallBody {
             let value = value.ok_or_else(|| Error::bad_field(field, format!("{field}: missing")))?;
             text(field, &value)
         };
-        let Self { source, name, path, url, branch } = self;
+        let Self { source, name, path, url, branch, .. } = self;
         let branch = branch.map(|branch| text("branch", &branch)).transpose()?;
         if branch.as_deref().is_some_and(|branch| branch.starts_with('-')) {
             return Err(Error::bad_field("branch", "branch: must not begin with a dash"));
@@ -249,18 +253,19 @@ async fn install(call: Call) -> Result<Response, Error> {
         Value::String(source) => InstallBody { source: Some(source), ..InstallBody::default() },
         _ => call.json()?,
     };
-    let prepared = call.api.service::<dyn Plugins>()?.prepare(body.source()?).await?;
+    let network = body.allow_network.unwrap_or(false);
+    let prepared = call.api.service::<dyn Plugins>()?.prepare(body.source()?, network).await?;
     reply::created(&place(&call, prepared).await?)
 }
 
 /// Notes that a plugin is installed, and installs it.
 pub(super) async fn place(call: &Call, prepared: Box<dyn PreparedPlugin>) -> Result<Installed, Error> {
-    let PluginDescription { name, version, source, warnings } = prepared.description();
-    let details = json!({ "plugin": name, "version": version, "source": source });
+    let PluginDescription { name, version, source, network, warnings } = prepared.description();
+    let details = json!({ "plugin": name, "version": version, "source": source, "network": network });
     // Before it is done: an installation that then fails leaves an entry, one that is done never leaves none.
     call.ask(NoteAction { kind: PLUGIN_INSTALLED, agent: None, details }).await?;
     let path = blocking(move || prepared.put()).await?;
-    Ok(Installed { installed: true, name, version, path, restart_required: false, warnings })
+    Ok(Installed { installed: true, name, version, path, restart_required: false, network, warnings })
 }
 
 async fn uninstall(call: Call) -> Result<Response, Error> {

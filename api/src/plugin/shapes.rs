@@ -69,6 +69,10 @@ pub struct PluginDetail {
     pub installed_at: String,
     /// Whether its manifest has a valid signature.
     pub signed: bool,
+    /// Whether its manifest asks for the network.
+    pub wants_network: bool,
+    /// Whether its hooks may use the network.
+    pub network: bool,
     /// Plugins that it needs.
     pub plugin_depends: Vec<String>,
     /// Languages that it has a name in.

@@ -62,8 +62,19 @@ pub struct Session {
 pub struct Ending {
     /// The last of those turns. What came in later goes on.
     pub upto: TurnId,
-    /// The log of their messages.
+    /// The log of their messages, of those behind `earlier`.
     pub log: LogId,
     /// Why they end, for people.
     pub why: Box<str>,
+    /// Histories that were cleared before and whose turns still end: the last turn of each and the log of its messages, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<(TurnId, LogId)>,
+}
+
+impl Ending {
+    /// The log of the messages of one of those turns.
+    #[must_use]
+    pub fn log_of(&self, turn: TurnId) -> LogId {
+        self.earlier.iter().find(|(upto, _)| turn <= *upto).map_or(self.log, |(_, log)| *log)
+    }
 }

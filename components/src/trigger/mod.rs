@@ -107,9 +107,17 @@ pub struct Trigger {
     pub created_at: Timestamp,
     /// Whose share of all triggers it takes.
     pub holder: Option<Holder>,
+    /// It was made without a holder: its matches wait in nobody's line, whoever has made it longer since.
+    pub is_in_nobodys_line: bool,
 }
 
 impl Trigger {
+    /// In whose line its matches wait.
+    #[must_use]
+    pub fn line(&self) -> Option<Holder> {
+        self.holder.filter(|_| !self.is_in_nobodys_line)
+    }
+
     /// Bytes of its texts.
     #[must_use]
     pub const fn bytes(&self) -> usize {

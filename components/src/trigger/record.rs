@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::EventKind;
+use crate::event::{Event, EventKind};
 use crate::kernel::holder::Holder;
-use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId};
+use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId, UserId};
 use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
@@ -43,6 +43,9 @@ pub struct TriggerRecord {
     /// Whose share of all triggers it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
+    /// Its matches wait in nobody's line, whoever holds it now.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_in_nobodys_line: bool,
 }
 
 record!(TriggerRecord: b'g', TriggerId, id);
@@ -81,7 +84,41 @@ pub struct WaveRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     pub began_in: Option<SessionId>,
     /// The triggers that matched and wait, in the order of their creation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<TriggerId>,
+    /// In whose line they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// There are too many to list them before their turn comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Box<UnlistedRecord>>,
+}
+
+/// Triggers of one line that wait for an event, as they are found when their turn comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnlistedRecord {
+    /// What happened, and what was known of its agent then.
+    pub asked: AskedRecord,
+    /// The last one that was delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<TriggerId>,
+    /// The newest that there was when it happened.
+    pub upto: TriggerId,
+    /// How many wait at most.
+    pub waiting: usize,
+}
+
+/// An event as triggers are asked whether they wait for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedRecord {
+    /// What happened.
+    pub event: Event,
+    /// The name of its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Box<str>>,
+    /// The user whom its agent belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<UserId>,
 }
 
 /// Fires of one event whose turns wait unchanged. It stands for the records of these turns, and for what the fires added to

@@ -4,6 +4,7 @@ mod act;
 mod look;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use agentsvc_api::upload::files::Files;
 use agentsvc_components::kernel::taint::Taint;
@@ -83,7 +84,8 @@ impl Maker {
             allows(&input, &context)?;
         }
         let page = self.manager.page(&context, opens.is_some()).await?;
-        let _turn = page.turn.lock().await;
+        let _use = page.begin_use(Instant::now());
+        let _turn = page.turn().await;
         let key = (context.run.agent, context.run.session);
         let chars_max = self.manager.settings.get::<Browser>().max_chars;
         let act = Act { input, page: Arc::clone(&page), context, chars_max, files: self.files.clone() };

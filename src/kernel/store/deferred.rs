@@ -1,17 +1,20 @@
 //! The store of the present world, for those who were there before it and stay when another takes its place.
 
 use agentsvc_api::http::error::ContentError;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use crate::kernel::store::Store;
+use crate::kernel::store::writer::Stuck;
 
 /// Answers from the store of the present world. Nobody asks before there is one: the world takes no command before that.
 #[derive(Default)]
 pub(crate) struct DeferredStore {
     place: RwLock<Place>,
-    /// It found no room on the disk and takes no more, but is to be opened anew.
+    /// It takes no more, but is to be opened anew.
     stuck: Notify,
+    /// Why.
+    why: Mutex<Option<Stuck>>,
 }
 
 #[derive(Default)]
@@ -36,14 +39,16 @@ impl DeferredStore {
         *self.place.write() = Place::Exchanging;
     }
 
-    /// The store found no room on the disk, and takes no more. There is room by now.
-    pub(crate) fn is_stuck(&self) {
+    /// The store takes no more, and is to be opened anew.
+    pub(crate) fn is_stuck(&self, why: Stuck) {
+        *self.why.lock() = Some(why);
         self.stuck.notify_one();
     }
 
-    /// Waits until that is said.
-    pub(crate) async fn until_stuck(&self) {
+    /// Waits until that is said; says why.
+    pub(crate) async fn until_stuck(&self) -> Stuck {
         self.stuck.notified().await;
+        self.why.lock().take().unwrap_or(Stuck::Full)
     }
 
     /// The store of the present world.

@@ -38,6 +38,8 @@ use super::step_log::{StepLog, WrittenStep};
 use super::{Error, Store, is_full};
 use room::Room;
 
+pub use room::Stuck;
+
 mod room;
 
 /// Bytes made ready for each record of a step's entry in the input log.
@@ -52,8 +54,8 @@ pub struct Outlets {
     pub effects: Arc<dyn Fn(AnyEffect) + Send + Sync>,
     /// Tells listeners what a step told.
     pub told: Arc<dyn Fn(Told) + Send + Sync>,
-    /// The store found no room on the disk and takes no more, but there is room now: it is to be opened anew.
-    pub reopen: Arc<dyn Fn() + Send + Sync>,
+    /// The store takes no more: it is to be opened anew. If it found no room on the disk, there is some now.
+    pub reopen: Arc<dyn Fn(Stuck) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -156,12 +158,14 @@ struct WriterLoop {
 impl WriterLoop {
     fn run(mut self) {
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all()));
+        if let Ok(Err(error)) = &ended
+            && let Some(why) = self.room.may_reopen(error)
+        {
+            self.room.backlog.poisoned.store(true, Ordering::Release);
+            return (self.outlets.reopen)(why);
+        }
         let cause = match ended {
             Ok(Ok(())) => return,
-            Ok(Err(error)) if self.room.may_reopen(&error) => {
-                self.room.backlog.poisoned.store(true, Ordering::Release);
-                return (self.outlets.reopen)();
-            }
             Ok(Err(error)) if is_full(&error) => {
                 format!(
                     "the store cannot write: {error}; free disk space and start again. No acknowledged change is lost"

@@ -13,6 +13,7 @@
 
 mod clock;
 pub mod config;
+mod hold_told;
 mod slow;
 pub mod stats;
 
@@ -35,6 +36,7 @@ use parking_lot::Mutex;
 
 use crate::kernel::store::writer::CommitQueue;
 use clock::Pace;
+use hold_told::HoldTold;
 use slow::SlowSteps;
 
 pub use clock::Clock;
@@ -150,6 +152,8 @@ struct Running {
     now: Timestamp,
     /// What waits until the store has caught up.
     hold: HoldWork,
+    /// What is said of that.
+    told: HoldTold,
     stopping: bool,
 }
 
@@ -157,7 +161,10 @@ impl Running {
     fn new(parts: Parts) -> Self {
         let pace = Pace::new(parts.tick_hz, (parts.clock.running)());
         let slow = SlowSteps::new(parts.tick_hz);
-        Self { parts, pace, slow, now: Timestamp::default(), hold: HoldWork::default(), stopping: false }
+        // The counters may be those of a world that held something when it ended.
+        parts.stats.held.store(0, Ordering::Relaxed);
+        let (hold, told) = (HoldWork::default(), HoldTold::default());
+        Self { parts, pace, slow, now: Timestamp::default(), hold, told, stopping: false }
     }
 
     fn run(mut self) {
@@ -231,7 +238,7 @@ impl Running {
     }
 
     /// Lets what begins of itself wait while the store is behind: one message may fire thousands of triggers, and would else fill
-    /// the backlog until the commands of all are refused.
+    /// the backlog until the commands of all are refused. An engine that has taken the place of another knows of nothing that is held.
     fn hold_or_let_go(&mut self, engine: &mut Engine) {
         let waiting = self.parts.commits.backlog_bytes();
         let is_behind = |held, most: usize| waiting >= if held { most / 2 } else { most };
@@ -239,10 +246,13 @@ impl Running {
             fires: is_behind(self.hold.fires, limit::STORE_BACKLOG_FIRES_MAX),
             calls: is_behind(self.hold.calls, limit::STORE_BACKLOG_CALLS_MAX),
         };
-        if hold != self.hold {
+        if hold != engine.held() {
             engine.command(Actor::System, hold, ReplySlot::new(drop));
+        }
+        if hold != self.hold {
             self.hold = hold;
             self.parts.stats.held.store(u64::from(hold.fires) + u64::from(hold.calls), Ordering::Relaxed);
+            self.told.note(hold, waiting, Instant::now());
         }
     }
 

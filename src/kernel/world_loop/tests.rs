@@ -52,22 +52,30 @@ struct Harness {
 
 /// A harness at 20 beats a second, open to commands.
 fn harness() -> Harness {
+    harness_with(None)
+}
+
+fn fresh_engine() -> Engine {
+    let mut engine = Engine::new(Settings::default(), [7; 32]);
+    engine.restore(Records::default(), Timestamp(1_000_000)).unwrap();
+    engine
+}
+
+fn harness_with(renewal: Option<Box<dyn Renew>>) -> Harness {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path().join("world")).unwrap();
     let (cause, fatal) = crossbeam_channel::unbounded();
     let die: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| cause.send(text).unwrap());
     let outlets =
-        Outlets { effects: Arc::new(|_| {}), told: Arc::new(|_| {}), reopen: Arc::new(|| {}), fatal: die.clone() };
+        Outlets { effects: Arc::new(|_| {}), told: Arc::new(|_| {}), reopen: Arc::new(drop), fatal: die.clone() };
     let writer = Writer::start(store, outlets).unwrap();
     let hands = Hands::default();
     hands.wall_ms.store(1_000_000, Ordering::SeqCst);
-    let mut engine = Engine::new(Settings::default(), [7; 32]);
-    engine.restore(Records::default(), Timestamp(1_000_000)).unwrap();
     let (bridge, intake) = bridge();
     let stats = Arc::<LoopStats>::default();
     let parts = Parts {
-        renewal: None,
-        engine: Arc::new(parking_lot::Mutex::new(engine)),
+        renewal,
+        engine: Arc::new(parking_lot::Mutex::new(fresh_engine())),
         intake,
         commits: writer.queue(),
         clock: hands.clock(),
@@ -245,6 +253,34 @@ fn what_begins_of_itself_waits_while_the_store_is_behind() {
     assert_eq!(block_on(write), Ok(1));
     harness.writer.queue().flush().unwrap();
     assert!(comes_to(0));
+    harness.close();
+}
+
+/// Puts another engine in the place of one at every step, and says what the one before held.
+struct Always(Sender<HoldWork>);
+
+impl Renew for Always {
+    fn look(&mut self, engine: &mut Engine) -> bool {
+        let _nobody_waits = self.0.send(engine.held());
+        *engine = fresh_engine();
+        true
+    }
+}
+
+#[test]
+fn an_engine_that_takes_the_place_of_another_holds_what_that_held() {
+    let (note, held_before) = crossbeam_channel::unbounded();
+    let harness = harness_with(Some(Box::new(Always(note))));
+    let held = hold(&harness.writer);
+    let op = Op { space: Space::Content, key: b"r".to_vec(), value: Some(vec![0; limit::STORE_BACKLOG_FIRES_MAX]) };
+    harness.writer.queue().send(Commit { ops: vec![op], ..Commit::default() });
+    while harness.stats.held.load(Ordering::Relaxed) == 0 {
+        harness.ask(ReadNow).unwrap();
+    }
+    while held_before.try_recv().is_ok() {}
+    (0..3).for_each(|_| drop(harness.ask(ReadNow)));
+    assert!(held_before.try_iter().all(|held| held.fires), "every engine did");
+    drop(held);
     harness.close();
 }
 

@@ -89,3 +89,21 @@ fn a_slow_step_is_told_with_the_systems_that_took_the_time() {
         assert!(line.contains(&format!("{name} ")), "{name}: {line}");
     }
 }
+
+#[test]
+fn that_work_is_held_is_told_when_it_begins_and_when_it_ends_and_not_every_time() {
+    let (mut told_last, start) = (HoldTold::default(), Instant::now());
+    let (none, fires) = (HoldWork::default(), HoldWork { fires: true, calls: false });
+    let all = HoldWork { calls: true, ..fires };
+    let mut at = |secs: u64, hold: HoldWork| told(|| told_last.note(hold, 7, start + Duration::from_secs(secs)));
+    let begun = at(0, fires);
+    assert!(begun.len() == 1 && begun[0].contains("WARN") && begun[0].contains("backlog_bytes=7"), "{begun:?}");
+    assert!(at(1, all).is_empty() && at(2, fires).is_empty());
+    let ended = at(3, none);
+    assert!(ended.len() == 1 && ended[0].contains("INFO") && ended[0].contains("held_ms=3000"), "{ended:?}");
+    for secs in 4..8 {
+        assert!(at(secs, if secs % 2 == 0 { fires } else { none }).is_empty(), "it was said a moment ago");
+    }
+    let again = at(70, all);
+    assert!(again.len() == 1 && again[0].contains("held_before=2"), "{again:?}");
+}

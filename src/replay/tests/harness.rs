@@ -99,7 +99,7 @@ impl Harness {
         let nothing = Outlets {
             effects: Arc::new(drop),
             told: Arc::new(drop),
-            reopen: Arc::new(|| ()),
+            reopen: Arc::new(drop),
             fatal: Arc::new(|why| panic!("{why}")),
         };
         let writer = Writer::start_with(store.clone(), nothing, Some(Box::new(log.queue())), Box::new(Local)).unwrap();

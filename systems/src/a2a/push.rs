@@ -12,8 +12,10 @@ use agentsvc_components::kernel::job::Job;
 
 use super::list::{A2aTaskView, not_found};
 use super::{end, error_codes, limits};
+use crate::agent::holder_of;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, state};
+use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 
 /// The name of the kind of jobs.
@@ -47,15 +49,17 @@ fn settle(_: &mut World, _: JobId, _: &Job, _: JobEvent) {}
 
 /// A task has ended: its targets are told.
 pub(super) fn task_ended(world: &mut World, id: A2aTaskId) {
-    let targets = state::<A2aTask>(world, id).map(|task| task.push.clone()).unwrap_or_default();
-    for target in targets {
+    let Some(task) = state::<A2aTask>(world, id) else { return };
+    for target in task.push.clone() {
         tell(world, id, &target.id);
     }
 }
 
 /// Where there is no room, the notification is lost, which the metrics of jobs count.
 fn tell(world: &mut World, id: A2aTaskId, target: &str) {
-    let _ = job::add(world, PUSH, NewJob { subject: id.0, owner: None, holder: None, input: Arc::from(target) });
+    let agent = state::<A2aTask>(world, id).and_then(|task| index::agent(world, task.agent).ok());
+    let holder = agent.map(|agent| holder_of(world, agent));
+    let _ = job::add(world, PUSH, NewJob { subject: id.0, owner: None, holder, input: Arc::from(target) });
 }
 
 /// The task goes.

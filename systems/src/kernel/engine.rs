@@ -17,7 +17,7 @@ use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::domain::Domain;
-use crate::kernel::fires::Fires;
+use crate::kernel::fires::{Fires, HoldWork};
 use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
@@ -351,6 +351,12 @@ impl Engine {
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.is_left(!self.world.resource::<Fires>().is_held())
+    }
+
+    /// What waits until the store has caught up. A new engine holds nothing.
+    #[must_use]
+    pub fn held(&self) -> HoldWork {
+        self.world.resource::<Fires>().held()
     }
 
     /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.

@@ -146,6 +146,11 @@ impl Fires {
         *left = left.saturating_sub(bytes);
     }
 
+    /// What waits because the store is behind.
+    pub(crate) const fn held(&self) -> HoldWork {
+        self.held
+    }
+
     /// Does nothing fire until the store has caught up?
     pub(crate) const fn is_held(&self) -> bool {
         self.held.fires

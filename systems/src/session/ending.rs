@@ -65,16 +65,24 @@ pub(super) fn fits(world: &mut World, session: Entity) -> bool {
     fits
 }
 
-/// The turns of a session end in this step and those that follow.
+/// The turns of a session end in this step and those that follow. Where all of them end already, they go on doing so.
 pub(super) fn begin(world: &mut World, entity: Entity, why: &'static str) {
     react(world, &HistoryEnding { session: entity, why });
     let Some(session) = world.get::<Session>(entity) else { return };
-    let (log, last) = (session.log, session.tail);
-    if let Some(last) = last {
-        let upto = id_of(world, last);
-        world.entity_mut(entity).insert(Ending { upto, log, why: why.into() });
-        world.mark(entity);
+    let (log, head, last) = (session.log, session.head, session.tail);
+    let Some((head, last)) = head.zip(last) else { return };
+    let (first, upto) = (id_of::<TurnId>(world, head), id_of(world, last));
+    let mut earlier = Vec::new();
+    if let Some(before) = world.get::<Ending>(entity) {
+        if before.upto == upto {
+            return;
+        }
+        // Those of which no turn is left have come to their end.
+        let all = before.earlier.iter().copied().chain([(before.upto, before.log)]);
+        earlier.extend(all.filter(|(upto, _)| *upto >= first));
     }
+    world.entity_mut(entity).insert(Ending { upto, log, why: why.into(), earlier });
+    world.mark(entity);
 }
 
 /// Takes such a session out of all lists.

@@ -1,25 +1,35 @@
 //! A session with very many turns goes, or is cleared, without holding up the others.
 
+use std::collections::BTreeMap;
+
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit::TURNS_ENDED_PER_STEP_MAX as PORTION;
 use agentsvc_components::kernel::record::Space;
-use agentsvc_components::{AgentId, RefusalKind, SessionId};
+use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 
 use super::error_codes::SESSION_REMOVED;
 use super::{ClearHistory, CreateSession, GetSession, ListSessions, RemoveSession, ResetSession};
 use crate::agent::{GetAgent, RemoveAgents};
+use crate::kernel::record;
 use crate::testing::{Asked, TestWorld};
 use crate::turn::{NewMessage, PostMessage, SendMessage, StopTurns, TurnReply};
 
 const TURNS: usize = 3 * PORTION;
+/// So many that some are left after four steps.
+const VERY_MANY: usize = 6 * PORTION;
 
 /// An agent with so many turns in its current session, and those who wait for them.
 fn busy() -> (TestWorld, AgentId, SessionId, Vec<Asked<TurnReply>>) {
+    busy_with(TURNS)
+}
+
+fn busy_with(turns: usize) -> (TestWorld, AgentId, SessionId, Vec<Asked<TurnReply>>) {
     let mut world = TestWorld::new();
     let agent = world.spawn("busy");
     let session = world.ask(GetAgent(agent)).unwrap().session;
     let send = SendMessage { agent, session: None, message: NewMessage::text("go") };
-    let asked = (0..TURNS).map(|_| world.begin(send.clone())).collect();
+    let asked = (0..turns).map(|_| world.begin(send.clone())).collect();
     world.step();
     (world, agent, session, asked)
 }
@@ -187,6 +197,44 @@ fn a_session_that_is_cleared_again_or_removed_meanwhile_ends_once() {
         assert_eq!(turns(&world), 0);
         assert!(asked.iter().all(|asked| asked.take().unwrap().is_err()));
         assert_eq!(world.ask(GetSession::ById(session)).is_err(), removes);
+    }
+}
+
+/// How many traces there are of each log.
+fn traces(world: &TestWorld) -> BTreeMap<LogId, usize> {
+    let rows = world.store.iter().filter(|((space, key), _)| *space == Space::Content && key[0] == b'y');
+    let mut count = BTreeMap::new();
+    rows.for_each(|((_, key), row)| {
+        *count.entry(record::decode::<TraceRecord>(key, row).unwrap().log).or_default() += 1;
+    });
+    count
+}
+
+#[test]
+fn histories_that_are_cleared_one_after_the_other_have_the_traces_of_their_own_turns() {
+    for crashes in [false, true] {
+        let (mut world, agent, session, _asked) = busy_with(VERY_MANY);
+        let mut logs = vec![world.ask(GetSession::ById(session)).unwrap().log];
+        // Two in a row, and two more with messages between them.
+        for messages in [0, 0, 3, 2] {
+            for _ in 0..messages {
+                world.begin(PostMessage { agent, session: None, message: NewMessage::text("go") });
+            }
+            assert!(turns(&world) > 0, "the first ones still end");
+            world.begin(ClearHistory { agent });
+            world.step();
+            logs.push(world.ask(GetSession::ById(session)).unwrap().log);
+            is_right(&mut world);
+        }
+        if crashes {
+            world.restart();
+            is_right(&mut world);
+        }
+        settle(&mut world);
+        assert_eq!(turns(&world), 0);
+        assert_eq!(logs[1], logs[2], "there was nothing to clear");
+        let expected = BTreeMap::from([(logs[0], VERY_MANY), (logs[2], 3), (logs[3], 2)]);
+        assert_eq!(traces(&world), expected, "{crashes}");
     }
 }
 

@@ -39,6 +39,6 @@ pub(super) fn heap(world: &World, entity: Entity) -> usize {
     // A label stands in the index once more.
     let known = of(world, entity, |it: &KnownAddresses| size_of::<Vec<u64>>() + size_of_val(&*it.0));
     known
-        + of(world, entity, |it: &Ending| size_of::<Ending>() + it.why.len())
+        + of(world, entity, |it: &Ending| size_of::<Ending>() + it.why.len() + size_of_val(&*it.earlier))
         + of(world, entity, |it: &Session| it.label.as_ref().map_or(0, |label| size_of::<Box<str>>() + 3 * label.len()))
 }

@@ -8,7 +8,7 @@ use agentsvc_components::TriggerId;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::trigger::{Trigger, TriggerState};
 
-use super::index::QUOTA;
+use super::index::{Member, QUOTA};
 use super::{Triggers, Waves};
 use crate::kernel::check::Faults;
 use crate::kernel::index;
@@ -21,9 +21,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let world = &*world;
     let triggers = world.resource::<Triggers>();
     let (mut by_id, mut by_owner, mut by_target) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let (mut used, mut shares) = (Used::default(), Shares::default());
+    let (mut used, mut shares, mut places) = (Used::default(), Shares::default(), BTreeSet::new());
     for (entity, id, trigger, state) in found.iter(world) {
         by_id.insert((*id, entity));
+        places.insert(Member { id: *id, entity, line: trigger.line() });
         used.add(trigger.bytes());
         shares.add(trigger.holder, 1, trigger.bytes());
         by_owner.insert((trigger.agent, *id));
@@ -49,9 +50,11 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     members.sort_unstable();
     members.dedup();
     faults.same("places of triggers, each once", &count, &members.len());
-    faults.same("triggers by pattern", &members.into_iter().collect(), &by_id);
+    faults.same("triggers by pattern", &members.into_iter().collect(), &places);
     let waves = world.resource::<Waves>();
     faults.same("matches that wait", &waves.waiting(), &waves.count());
     let (kept, scan) = waves.shares();
     faults.same("shares of matches that wait", kept, &scan);
+    let (ready, waiting) = waves.lines();
+    faults.same("lines of matches that wait", ready, &waiting);
 }

@@ -13,7 +13,7 @@ use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
-use super::index::{QUOTA, SHARED, Triggers};
+use super::index::{Member, QUOTA, SHARED, Triggers};
 use super::show::TriggerView;
 use crate::agent::{acting_holder, reached};
 use crate::audit::Audit;
@@ -79,6 +79,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
         enabled: new.enabled,
         created_at: world.resource::<Now>().0,
         holder: acting_holder(world),
+        is_in_nobodys_line: false,
     };
     check_room(world, trigger.holder, 1, trigger.bytes())?;
     let (id, entity) = place(world, trigger);
@@ -145,6 +146,7 @@ pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTri
             enabled: new.enabled && target.is_some() == new.target_agent_id.is_some(),
             created_at,
             holder,
+            is_in_nobodys_line: false,
         };
         place(world, trigger);
     }
@@ -153,14 +155,14 @@ pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTri
 /// Brings a trigger into the world and stores it.
 fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     // What happened before in this step is not for it.
-    super::waves::meet(world);
+    super::meet(world);
     let id: TriggerId = mint_for(world, trigger.agent);
     let (owner, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
     let holder = trigger.holder;
     let owner = (owner, id_of::<AgentId>(world, owner));
     let entity = world.spawn((id, trigger, TriggerState::default())).id();
     let mut triggers = world.resource_mut::<Triggers>();
-    triggers.insert(id, entity, owner, &pattern);
+    triggers.insert(Member { id, entity, line: holder }, owner, &pattern);
     triggers.set_target(id, None, target);
     triggers.used.add(bytes);
     triggers.shares.add(holder, 1, bytes);
@@ -190,5 +192,6 @@ pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TriggerRecord> 
         target: trigger.target.map(|target| id_of(world, target)),
         created_at: trigger.created_at,
         holder: trigger.holder,
+        is_in_nobodys_line: trigger.is_in_nobodys_line,
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState, OwnedBy};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
@@ -12,8 +13,9 @@ use agentsvc_components::turn::Origin;
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
-use super::index::Triggers;
-use super::waves::{Occurrence, PendingBatch, Waves, show};
+use super::index::{Line, Subject, Triggers};
+use super::meet::{may_see, show};
+use super::waves::{FIRE, Lane, Occurrence, Wave, Waves};
 use super::{TriggerTotals, rows};
 use crate::agent::limit_of;
 use crate::budget;
@@ -30,7 +32,7 @@ const PLACEHOLDER: &str = "{{event}}";
 /// The time in which fires of cascades are counted.
 const MINUTE_MS: u64 = 60_000;
 
-/// Fires what has matched, as far as the step's budget goes.
+/// Fires what has matched, as far as the step's budget goes, one line after the other.
 pub(crate) fn deliver(world: &mut World) {
     if !super::has_waiting(world) {
         return;
@@ -39,60 +41,107 @@ pub(crate) fn deliver(world: &mut World) {
         if waves.waiting() > limit::FIRES_PER_STEP_MAX {
             world.resource_mut::<Index>().expect_turns(waves.waiting());
         }
-        while let Some(mut wave) = waves.pop() {
-            let (before, is_whole) = (wave.delivered, deliver_wave(world, &mut waves.allowance, &mut wave));
-            waves.delivered(wave.delivered - before);
-            if !is_whole {
-                return waves.put_back(wave);
-            }
-            waves.gone(&wave);
-            if let Some(number) = wave.stored_as() {
-                world.op(rows::remove_wave(number));
+        while let Some((line, mut lane, most)) = waves.next_turn() {
+            let (spent, may_go_on) = serve(world, &mut waves, (line, &mut lane), most);
+            waves.end_turn(line, lane, spent);
+            if !may_go_on {
+                return;
             }
         }
     });
 }
 
-/// Brings the matches of a wave to their ends. False when the step has no fire left for the next one: it waits.
-fn deliver_wave(world: &mut World, allowance: &mut u32, wave: &mut PendingBatch) -> bool {
-    let mut message = None;
-    while let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() {
-        if !deliver_one(world, allowance, &wave.what, &mut message, (id, entity)) {
-            return false;
+/// Brings matches of a line to their ends until it has had so much; says how much that was, and whether the step has fires left.
+fn serve(world: &mut World, waves: &mut Waves, (line, lane): (Line, &mut Lane), most: usize) -> (usize, bool) {
+    let mut spent = 0;
+    while spent < most
+        && let Some(mut wave) = lane.queue.pop_front()
+    {
+        let before = wave.waiting();
+        let end = deliver_wave(world, &mut waves.allowance, (line, &mut wave), (&mut spent, most));
+        waves.delivered(before, &wave);
+        if end != End::Whole {
+            lane.queue.push_front(wave);
+            return (spent, end == End::Turn);
         }
-        wave.delivered += 1;
+        // That none is left has to be found out, too.
+        spent += usize::from(wave.is_unsifted());
+        waves.gone(line, &wave);
+        if let Some(number) = wave.stored_as() {
+            world.op(rows::remove_wave(number));
+        }
     }
-    true
+    (spent, true)
+}
+
+/// Why no more matches of a wave are delivered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All are.
+    Whole,
+    /// It is the turn of the next line.
+    Turn,
+    /// The step has no fire left for the next one: it waits.
+    Step,
+}
+
+/// Brings the matches of a wave to their ends, until so much is spent.
+fn deliver_wave(
+    world: &mut World,
+    allowance: &mut u32,
+    (line, wave): (Line, &mut Wave),
+    (spent, most): (&mut usize, usize),
+) -> End {
+    let (what, mut message) = (Arc::clone(&wave.what), None);
+    let asked = what.asked.as_deref().filter(|_| wave.is_unsifted());
+    let asked = asked.map(|asked| (Subject::of(&asked.event, asked.name.as_deref()), asked.owner));
+    while let Some(next) = wave.next(world, line) {
+        if *spent >= most {
+            return End::Turn;
+        }
+        let Some(cost) = deliver_one(world, allowance, (&what, asked.as_ref()), &mut message, next) else {
+            return End::Step;
+        };
+        wave.pass();
+        *spent = spent.saturating_add(cost);
+    }
+    End::Whole
 }
 
 /// What the triggers of a wave say: the last message with its template, for the next trigger often has the same.
 type Message = Option<(Box<str>, Arc<Said>)>;
 
-/// Brings one match to its end. False when the step has no fire left for it: it waits.
+/// Brings one match to its end; says what it counts for. `None` when the step has no fire left for it: it waits.
 fn deliver_one(
     world: &mut World,
     allowance: &mut u32,
-    what: &Arc<Occurrence>,
+    (what, asked): (&Arc<Occurrence>, Option<&(Subject<'_>, Option<UserId>)>),
     message: &mut Message,
     (id, entity): (TriggerId, Entity),
-) -> bool {
+) -> Option<usize> {
     // A trigger that was deleted meanwhile has nothing to count on.
-    let Some(trigger) = world.get::<Trigger>(entity) else { return true };
-    let judged = judge(world, trigger, entity, what);
+    let Some(trigger) = world.get::<Trigger>(entity) else { return Some(1) };
+    let wants =
+        |(subject, owner): &(Subject<'_>, _)| may_see(world, entity, *owner) && subject.is_wanted(&trigger.pattern);
+    let is_hidden = asked.is_some_and(|asked| !wants(asked));
+    let judged = if is_hidden { Err(None) } else { judge(world, trigger, entity, what).map_err(Some) };
     let outcome = match judged {
         Ok(shot) => {
             if !world.resource_mut::<Fires>().take() {
-                return false;
+                return None;
             }
             match begin(world, (id, entity), shot, what, message) {
-                Ok(fire) => return note(world, entity, what, FireOutcome::Fired, Some(fire)),
-                Err(outcome) => outcome,
+                Ok(fire) => {
+                    note(world, entity, what, FireOutcome::Fired, Some(fire));
+                    return Some(FIRE);
+                }
+                Err(outcome) => Some(outcome),
             }
         }
         Err(outcome) => {
             if *allowance == 0 {
                 if !world.resource_mut::<Fires>().take() {
-                    return false;
+                    return None;
                 }
                 *allowance = limit::MATCHES_PER_FIRE;
             }
@@ -100,7 +149,10 @@ fn deliver_one(
             outcome
         }
     };
-    note(world, entity, what, outcome, None)
+    if let Some(outcome) = outcome {
+        note(world, entity, what, outcome, None);
+    }
+    Some(1)
 }
 
 /// A fire that nothing speaks against.
@@ -214,8 +266,8 @@ pub(crate) struct TriggerFired {
     pub(crate) at: Timestamp,
 }
 
-/// Counts how a match ended. Always true.
-fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
+/// Counts how a match ended.
+fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) {
     world.resource_mut::<TriggerTotals>().outcomes.add(outcome, 1);
     rehearsal::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
@@ -238,7 +290,6 @@ fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: Fire
         }
         None => world.mark(entity),
     }
-    true
 }
 
 /// What a match that came to this end adds to the log of its trigger.

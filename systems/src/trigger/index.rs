@@ -11,7 +11,9 @@
 //! | `custom` and `event_type`    | the type                                            |
 //! | `content_match`              | a piece of the text ([`Grams`])                     |
 //!
-//! Every trigger stands in exactly one place, so that what is found never has one twice.
+//! Every trigger stands in exactly one place, so that what is found never has one twice. In each place those of one line stand
+//! together: an event that finds very many of one holder looks at none of them before their turn comes. Nor are their globs and texts
+//! compared before, so that what they cost counts for their holder.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +23,7 @@ use bevy_ecs::prelude::{Entity, Resource};
 use hashbrown::HashMap;
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use agentsvc_components::{AgentId, TriggerId};
@@ -39,11 +42,147 @@ pub(super) const QUOTA: Quota =
 /// A pool of which each holder's share is as many as it may have.
 pub(super) const SHARED: Quota = Quota { count: limit::SHARE_TRIGGERS_MAX * limit::POOL_SHARES, ..QUOTA };
 
-/// Triggers in the order of their creation.
-pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
+/// The line that matches of a trigger wait in: that of its holder, or of nobody.
+pub(super) type Line = Option<Holder>;
 
-/// Sets that an event found; none has a trigger of another.
-pub(super) type Found<'s> = Vec<&'s Set>;
+/// Triggers in the order of their creation.
+pub(super) type Members = BTreeSet<(TriggerId, Entity)>;
+
+/// A trigger, as the index has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Member {
+    pub(super) id: TriggerId,
+    pub(super) entity: Entity,
+    pub(super) line: Line,
+}
+
+/// Triggers by their lines. Most sets have one trigger, and most triggers are nobody's.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    of_nobody: Members,
+    held: BTreeMap<Holder, Members>,
+}
+
+impl Set {
+    pub(super) fn insert(&mut self, Member { id, entity, line }: Member) {
+        let members = match line {
+            None => &mut self.of_nobody,
+            Some(holder) => self.held.entry(holder).or_default(),
+        };
+        members.insert((id, entity));
+    }
+
+    pub(super) fn remove(&mut self, Member { id, entity, line }: Member) {
+        let Some(holder) = line else {
+            self.of_nobody.remove(&(id, entity));
+            return;
+        };
+        if let Some(members) = self.held.get_mut(&holder) {
+            members.remove(&(id, entity));
+            if members.is_empty() {
+                self.held.remove(&holder);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_nobody.is_empty() && self.held.is_empty()
+    }
+
+    /// Those of a line.
+    pub(super) fn of(&self, line: Line) -> Option<&Members> {
+        match line {
+            None => Some(&self.of_nobody),
+            Some(holder) => self.held.get(&holder),
+        }
+    }
+
+    /// The lines of which it has some, with those.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (Line, &Members)> {
+        let of_nobody = Some((None, &self.of_nobody)).filter(|(_, members)| !members.is_empty());
+        let held = self.held.iter().map(|(holder, members)| (Some(*holder), members));
+        of_nobody.into_iter().chain(held)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Member> {
+        self.lines().flat_map(|(line, members)| {
+            members.iter().map(move |(id, entity)| Member { id: *id, entity: *entity, line })
+        })
+    }
+}
+
+/// Sets that an event may have found; none has a trigger of another.
+pub(super) type Found<'s> = Vec<Candidates<'s>>;
+
+/// A set, and what is yet to be compared with the event.
+#[derive(Clone, Copy)]
+pub(super) struct Candidates<'s> {
+    pub(super) set: &'s Set,
+    test: Option<Test<'s>>,
+}
+
+#[derive(Clone, Copy)]
+enum Test<'s> {
+    /// The name of the event's agent must match.
+    Name(&'s Glob),
+    /// The event's text must have this in it.
+    Content(&'s str),
+}
+
+/// What of an event is compared.
+#[derive(Default)]
+pub(super) struct Subject<'n> {
+    name: Option<Cow<'n, str>>,
+    /// In one case.
+    text: Option<Cow<'n, str>>,
+}
+
+impl<'n> Subject<'n> {
+    /// What of this event is compared, whose agent has this name.
+    pub(super) fn of(event: &'n Event, name: Option<&'n str>) -> Self {
+        Self { name: name.map(Cow::Borrowed), text: event.text().map(glob::folded) }
+    }
+
+    fn matches(&self, glob: &Glob) -> bool {
+        self.name.as_deref().is_some_and(|name| glob.matches(name))
+    }
+
+    fn contains(&self, part: &str) -> bool {
+        self.text.as_deref().is_some_and(|text| text.contains(part))
+    }
+
+    /// Does a trigger of this pattern want the event, that stands where those stand that may want it?
+    pub(super) fn is_wanted(&self, pattern: &Pattern) -> bool {
+        match &pattern.filter {
+            Filter::Name(text) => Glob::parse(text).is_ok_and(|glob| self.matches(&glob)),
+            Filter::Content(text) => self.contains(&glob::folded(text)),
+            Filter::None | Filter::Assignee(_) | Filter::CustomType(_) => true,
+        }
+    }
+}
+
+impl<'s> Candidates<'s> {
+    /// Those of a set, if the name of the event's agent matches.
+    pub(super) fn named(set: &'s Set, glob: &'s Glob) -> Self {
+        Self { set, test: Some(Test::Name(glob)) }
+    }
+
+    /// Do they want the event?
+    pub(super) fn pass(&self, subject: &Subject<'_>) -> bool {
+        match self.test {
+            None => true,
+            Some(Test::Name(glob)) => subject.matches(glob),
+            Some(Test::Content(part)) => subject.contains(part),
+        }
+    }
+}
+
+impl<'s> From<&'s Set> for Candidates<'s> {
+    fn from(set: &'s Set) -> Self {
+        Self { set, test: None }
+    }
+}
 
 /// All triggers of the world.
 #[derive(Resource, Default)]
@@ -122,22 +261,27 @@ impl Triggers {
         }
     }
 
+    /// The newest of them.
+    pub(super) fn newest(&self) -> Option<TriggerId> {
+        self.by_id.last_key_value().map(|(id, _)| *id)
+    }
+
     /// Takes in a trigger of `owner`.
-    pub(super) fn insert(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
-        self.by_id.insert(id, entity);
-        self.by_owner.insert((owner.0, id));
-        self.matcher.insert(id, entity, owner.1, pattern);
+    pub(super) fn insert(&mut self, member: Member, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.insert(member.id, member.entity);
+        self.by_owner.insert((owner.0, member.id));
+        self.matcher.insert(member, owner.1, pattern);
     }
 
     /// Takes it out.
-    pub(super) fn remove(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
-        self.by_id.remove(&id);
-        self.by_owner.remove(&(owner.0, id));
-        self.matcher.remove(id, entity, owner.1, pattern);
+    pub(super) fn remove(&mut self, member: Member, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.remove(&member.id);
+        self.by_owner.remove(&(owner.0, member.id));
+        self.matcher.remove(member, owner.1, pattern);
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> Set {
+    pub(super) fn all(&self) -> Members {
         self.by_id.iter().map(|(id, entity)| (*id, *entity)).collect()
     }
 
@@ -152,13 +296,13 @@ impl Triggers {
     }
 
     /// Every place of every trigger in the index by pattern, in no order.
-    pub(super) fn members(&self) -> Vec<(TriggerId, Entity)> {
+    pub(super) fn members(&self) -> Vec<Member> {
         let Matcher { all, lifecycle, system, kinds, owners, unassigned, assignees, custom, content } = &self.matcher;
         let sets = [all, lifecycle, system, unassigned].into_iter();
         let sets = sets.chain(kinds.values().map(|kind| &kind.any));
         let sets = sets.chain(owners.values()).chain(assignees.values()).chain(custom.values()).chain(content.sets());
         let names = kinds.values().flat_map(|kind| kind.names.sets());
-        sets.chain(names).flatten().copied().collect()
+        sets.chain(names).flat_map(Set::iter).collect()
     }
 
     /// The part that events are shown to.
@@ -196,57 +340,52 @@ impl Matcher {
         }
     }
 
-    fn insert(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
+    fn insert(&mut self, member: Member, owner: AgentId, pattern: &Pattern) {
         match (&pattern.on, &pattern.filter) {
             (On::Kind(kind), Filter::Name(text)) => {
                 // It was found to be a glob when it came in.
                 let Ok(glob) = Glob::parse(text) else { return };
-                self.kinds.entry(*kind).or_default().names.insert(text, &glob, id, entity);
+                self.kinds.entry(*kind).or_default().names.insert(text, &glob, member);
             }
             (_, Filter::Content(text)) => {
                 let text: Box<str> = glob::folded(text).into();
-                self.content.insert(&text, std::iter::once(&*text), id, entity);
+                self.content.insert(&text, std::iter::once(&*text), member);
             }
-            _ => {
-                self.set(owner, pattern).insert((id, entity));
-            }
+            _ => self.set(owner, pattern).insert(member),
         }
     }
 
-    fn remove(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
-        let member = (id, entity);
+    fn remove(&mut self, member: Member, owner: AgentId, pattern: &Pattern) {
         match (&pattern.on, &pattern.filter) {
             (On::Kind(kind), Filter::Name(text)) => {
                 let Ok(glob) = Glob::parse(text) else { return };
                 if let Some(kind) = self.kinds.get_mut(kind) {
-                    kind.names.remove(text, &glob, id, entity);
+                    kind.names.remove(text, &glob, member);
                 }
             }
-            (_, Filter::Content(text)) => self.content.remove(&glob::folded(text).into(), id, entity),
+            (_, Filter::Content(text)) => self.content.remove(&glob::folded(text).into(), member),
             (_, Filter::Assignee(AssigneeMatch::Owner)) => drop_member(&mut self.owners, &owner, member),
             (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => drop_member(&mut self.assignees, &**text, member),
             (_, Filter::CustomType(word)) => drop_member(&mut self.custom, &**word, member),
-            _ => {
-                self.set(owner, pattern).remove(&member);
-            }
+            _ => self.set(owner, pattern).remove(member),
         }
     }
 
-    /// Adds the sets of triggers that wait for `event`. `name` gives the name of the event's agent, where it is known;
-    /// it is asked at most once.
+    /// Adds the sets of triggers that may wait for `event`; gives what they are compared with. `name` gives the name of the event's
+    /// agent, where it is known; it is asked at most once.
     pub(super) fn find<'s, 'n>(
         &'s self,
-        event: &Event,
+        event: &'n Event,
         name: impl FnOnce() -> Option<Cow<'n, str>>,
         found: &mut Found<'s>,
-    ) {
-        let kind = event.kind();
+    ) -> Subject<'n> {
+        let (kind, mut subject) = (event.kind(), Subject::default());
         push(found, &self.all);
-        if !self.lifecycle.is_empty() && is_lifecycle(kind) {
-            found.push(&self.lifecycle);
+        if is_lifecycle(kind) {
+            push(found, &self.lifecycle);
         }
-        if !self.system.is_empty() && is_system(kind) {
-            found.push(&self.system);
+        if is_system(kind) {
+            push(found, &self.system);
         }
         if let Some(kind) = self.kinds.get(&kind) {
             push(found, &kind.any);
@@ -254,17 +393,20 @@ impl Matcher {
                 && let Some(name) = name()
             {
                 kind.names.find(&name, found);
+                subject.name = Some(name);
             }
         }
         match event {
             Event::TaskPosted { assignee, assignee_id, .. } => {
                 match assignee.as_deref().filter(|text| !text.is_empty()) {
                     None => push(found, &self.unassigned),
-                    Some(text) => found.extend(self.assignees.get(text)),
+                    Some(text) => found.extend(self.assignees.get(text).map(Candidates::from)),
                 }
-                found.extend(assignee_id.and_then(|id| self.owners.get(&id)));
+                found.extend(assignee_id.and_then(|id| self.owners.get(&id)).map(Candidates::from));
             }
-            Event::Custom { event_type, .. } => found.extend(self.custom.get(&**event_type)),
+            Event::Custom { event_type, .. } => {
+                found.extend(self.custom.get(&**event_type).map(Candidates::from));
+            }
             _ => {}
         }
         if !self.content.is_empty()
@@ -272,17 +414,17 @@ impl Matcher {
         {
             let text = glob::folded(text);
             self.content.candidates(&text, |part, set| {
-                if text.contains(&**part) {
-                    found.push(set);
-                }
+                found.push(Candidates { set, test: Some(Test::Content(part)) });
             });
+            subject.text = Some(text);
         }
+        subject
     }
 }
 
 /// Adds a set that has members. Those that stand under a key always have some.
 fn push<'s>(found: &mut Found<'s>, set: &'s Set) {
     if !set.is_empty() {
-        found.push(set);
+        found.push(set.into());
     }
 }

@@ -1,6 +1,7 @@
 //! The index finds exactly what a scan of all triggers finds, whatever was added and removed.
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use agentsvc_components::{AgentId, TaskId, TriggerId, TurnId};
 use bevy_ecs::prelude::Entity;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::index::{Found, Triggers};
+use super::index::{Found, Member, Triggers};
 use crate::event::parse_pattern;
 use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::Glob;
@@ -95,10 +96,18 @@ fn event() -> impl Strategy<Value = (Event, Option<String>)> {
     ]
 }
 
+/// The n-th trigger; of three lines.
+fn member(n: usize) -> Member {
+    let line = (!n.is_multiple_of(3)).then(|| Holder::Family(agent(n as u128 % 3)));
+    Member { id: TriggerId(Uuid::from_u128(n as u128)), entity: Entity::from_raw_u32(n as u32).unwrap(), line }
+}
+
 fn found(triggers: &Triggers, event: &Event, name: Option<&str>) -> Vec<(TriggerId, Entity)> {
     let mut sets = Found::new();
-    triggers.matcher().find(event, || name.map(Into::into), &mut sets);
-    let mut all: Vec<_> = sets.into_iter().flatten().copied().collect();
+    let subject = triggers.matcher().find(event, || name.map(Into::into), &mut sets);
+    sets.retain(|candidates| candidates.pass(&subject));
+    let mut all: Vec<_> =
+        sets.into_iter().flat_map(|candidates| candidates.set.iter()).map(|it| (it.id, it.entity)).collect();
     all.sort_unstable();
     all
 }
@@ -113,23 +122,22 @@ proptest! {
         let mut triggers = Triggers::default();
         let mut alive = Vec::new();
         for (n, (pattern, owner)) in patterns.iter().enumerate() {
-            let (id, entity) = (TriggerId(Uuid::from_u128(n as u128)), Entity::from_raw_u32(n as u32).unwrap());
             let owner = (Entity::from_raw_u32(1_000 + *owner as u32).unwrap(), agent(*owner));
-            triggers.insert(id, entity, owner, pattern);
-            alive.push((id, entity, owner, pattern));
+            triggers.insert(member(n), owner, pattern);
+            alive.push((member(n), owner, pattern));
         }
         for index in removed {
             if !alive.is_empty() {
-                let (id, entity, owner, pattern) = alive.remove(index.index(alive.len()));
-                triggers.remove(id, entity, owner, pattern);
+                let (member, owner, pattern) = alive.remove(index.index(alive.len()));
+                triggers.remove(member, owner, pattern);
             }
         }
         prop_assert_eq!(triggers.all().len(), alive.len());
         for (event, name) in &events {
             let scanned: Vec<_> = alive
                 .iter()
-                .filter(|(_, _, owner, pattern)| wants(pattern, owner.1, event, name.as_deref()))
-                .map(|(id, entity, ..)| (*id, *entity))
+                .filter(|(_, owner, pattern)| wants(pattern, owner.1, event, name.as_deref()))
+                .map(|(member, ..)| (member.id, member.entity))
                 .collect();
             prop_assert_eq!(found(&triggers, event, name.as_deref()), scanned, "{:?}", event);
         }
@@ -143,14 +151,13 @@ fn an_empty_index_keeps_nothing() {
     let patterns = EventKind::ALL.map(|kind| json!({ kind.as_str(): {} }));
     let more = ["web-*", "web-1", "*x*", "??"].map(|glob| json!({ "agent_spawned": { "name_pattern": glob } }));
     let all: Vec<Pattern> = patterns.iter().chain(&more).map(|pattern| parse_pattern(pattern).unwrap()).collect();
-    let entity = |n: usize| (TriggerId(Uuid::from_u128(n as u128)), Entity::from_raw_u32(n as u32).unwrap());
     for (n, pattern) in all.iter().enumerate() {
-        triggers.insert(entity(n).0, entity(n).1, owner, pattern);
+        triggers.insert(member(n), owner, pattern);
     }
     let born = Event::AgentSpawned { agent: agent(9), name: "web-1".into(), by: None };
     assert_eq!(found(&triggers, &born, Some("web-1")).len(), 3);
     for (n, pattern) in all.iter().enumerate() {
-        triggers.remove(entity(n).0, entity(n).1, owner, pattern);
+        triggers.remove(member(n), owner, pattern);
     }
     assert!(triggers.all().is_empty());
     assert!(found(&triggers, &born, Some("web-1")).is_empty());

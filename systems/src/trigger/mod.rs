@@ -2,7 +2,7 @@
 //!
 //! | what happens                        | then                                                                  |
 //! |-------------------------------------|-----------------------------------------------------------------------|
-//! | an event                            | in the same step it meets the index ([`index`]); those that wait for it become waves of at most `WAVE_TRIGGERS_MAX` |
+//! | an event                            | in the same step it meets the index ([`index`]); those that wait for it become a wave of each holder |
 //! | a wave's turn comes, in this step   | each of its triggers ends in one outcome ([`deliver`]); nothing is stored of the wave |
 //! | the step's fires are used up        | what is left of the waves is stored, with what the step did           |
 //! | a stored wave's turn comes          | the same, and its record goes, or shrinks, in that commit             |
@@ -20,7 +20,8 @@
 //!
 //! The message of a fire is a row of its log at once, whichever way its turn is stored: readers see it from the first.
 //!
-//! Waves are delivered in the order of their events, the triggers of an event in the order of their creation. The
+//! Each holder of triggers has a line of waves, and those that nobody holds have one ([`waves`]); the lines are served in turn. The
+//! waves of a line are delivered in the order of their events, the triggers of an event in the order of their creation. The
 //! outcomes, in the order in which they are looked for:
 //!
 //! | outcome         | when                                                                                       |
@@ -45,6 +46,7 @@ mod deliver;
 pub mod error_codes;
 mod footprint;
 mod index;
+mod meet;
 mod metrics;
 mod names;
 mod ngram_index;
@@ -67,13 +69,14 @@ pub use create::{CreateTrigger, NewTrigger};
 use create::{register, room_for, wakes_itself_only};
 pub(crate) use deliver::{TriggerFired, deliver, turn_ended};
 pub(crate) use index::Triggers;
+pub(crate) use meet::{keep_waiting, meet};
 pub use remove::DeleteTrigger;
 pub(crate) use remove::agent_removed;
 pub(crate) use resume::load;
 pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerView};
 pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
-pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
+pub(crate) use waves::{Waves, has_waiting};
 
 use bevy_ecs::prelude::{Entity, Resource, With, World};
 
@@ -179,6 +182,8 @@ mod burst_tests;
 mod fire_tests;
 #[cfg(test)]
 mod index_tests;
+#[cfg(test)]
+mod line_tests;
 #[cfg(test)]
 mod share_tests;
 #[cfg(test)]

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bevy_ecs::prelude::Entity;
 use hashbrown::HashMap;
 
-use agentsvc_components::TriggerId;
-
-use super::index::{Found, Set};
+use super::index::{Candidates, Found, Member, Set};
 use super::ngram_index::Grams;
 use crate::kernel::glob::Glob;
 
@@ -30,8 +27,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Takes in a trigger that looks for `text`, which is a glob.
-    pub(super) fn insert(&mut self, text: &str, glob: &Glob, id: TriggerId, entity: Entity) {
-        let member = (id, entity);
+    pub(super) fn insert(&mut self, text: &str, glob: &Glob, member: Member) {
         if let Some(name) = glob.exact() {
             self.exact.entry(name.into()).or_default().insert(member);
             return;
@@ -42,20 +38,19 @@ impl Names {
             if globs.is_empty() {
                 *self.lengths.entry(head.len()).or_default() += 1;
             }
-            let entry = globs.entry(text.into()).or_insert_with(|| (glob.clone(), Set::new()));
+            let entry = globs.entry(text.into()).or_insert_with(|| (glob.clone(), Set::default()));
             entry.1.insert(member);
             return;
         }
         let key: Box<str> = text.into();
-        if !self.inner.insert(&key, glob.texts(), id, entity) {
+        if !self.inner.insert(&key, glob.texts(), member) {
             self.loose.entry(key.clone()).or_default().insert(member);
         }
         self.globs.entry(key).or_insert_with(|| (glob.clone(), 0)).1 += 1;
     }
 
     /// Takes it out again.
-    pub(super) fn remove(&mut self, text: &str, glob: &Glob, id: TriggerId, entity: Entity) {
-        let member = (id, entity);
+    pub(super) fn remove(&mut self, text: &str, glob: &Glob, member: Member) {
         if let Some(name) = glob.exact() {
             drop_member(&mut self.exact, name, member);
             return;
@@ -65,9 +60,9 @@ impl Names {
             return self.remove_head(head, text, member);
         }
         let key: Box<str> = text.into();
-        self.inner.remove(&key, id, entity);
+        self.inner.remove(&key, member);
         if let Some(set) = self.loose.get_mut(&key) {
-            set.remove(&member);
+            set.remove(member);
             if set.is_empty() {
                 self.loose.remove(&key);
             }
@@ -80,10 +75,10 @@ impl Names {
         }
     }
 
-    fn remove_head(&mut self, head: &str, text: &str, member: (TriggerId, Entity)) {
+    fn remove_head(&mut self, head: &str, text: &str, member: Member) {
         let Some(globs) = self.heads.get_mut(head) else { return };
         if let Some((_, set)) = globs.get_mut(text) {
-            set.remove(&member);
+            set.remove(member);
             if set.is_empty() {
                 globs.remove(text);
             }
@@ -110,21 +105,16 @@ impl Names {
         self.exact.is_empty() && self.heads.is_empty() && self.globs.is_empty()
     }
 
-    /// Adds the triggers whose glob matches `name`.
+    /// Adds the triggers whose glob may match `name`.
     pub(super) fn find<'s>(&'s self, name: &str, found: &mut Found<'s>) {
-        found.extend(self.exact.get(name));
+        found.extend(self.exact.get(name).map(Candidates::from));
         for length in self.lengths.keys().take_while(|length| **length <= name.len()) {
             let globs = name.get(..*length).and_then(|head| self.heads.get(head));
-            let matching = globs.into_iter().flat_map(Globs::values).filter(|(glob, _)| glob.matches(name));
-            found.extend(matching.map(|(_, set)| set));
+            found.extend(globs.into_iter().flat_map(Globs::values).map(|(glob, set)| Candidates::named(set, glob)));
         }
-        let is_match = |key: &str| self.globs.get(key).is_some_and(|(glob, _)| glob.matches(name));
-        self.inner.candidates(name, |key, set| {
-            if is_match(key) {
-                found.push(set);
-            }
-        });
-        found.extend(self.loose.iter().filter(|(key, _)| is_match(key)).map(|(_, set)| set));
+        let named = |key: &str, set: &'s Set| Some(Candidates::named(set, &self.globs.get(key)?.0));
+        self.inner.candidates(name, |key, set| found.extend(named(key, set)));
+        found.extend(self.loose.iter().filter_map(|(key, set)| named(key, set)));
     }
 }
 
@@ -132,10 +122,10 @@ impl Names {
 pub(super) fn drop_member<K: std::hash::Hash + Eq, Q: std::hash::Hash + hashbrown::Equivalent<K> + ?Sized>(
     sets: &mut HashMap<K, Set>,
     key: &Q,
-    member: (TriggerId, Entity),
+    member: Member,
 ) {
     let Some(set) = sets.get_mut(key) else { return };
-    set.remove(&member);
+    set.remove(member);
     if set.is_empty() {
         sets.remove(key);
     }

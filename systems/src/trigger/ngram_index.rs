@@ -7,12 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use bevy_ecs::prelude::Entity;
 use hashbrown::{HashMap, HashSet};
 
-use agentsvc_components::TriggerId;
-
-use super::index::Set;
+use super::index::{Member, Set};
 
 /// The lengths that ngram_index have, in bytes.
 const LENGTHS: [usize; 5] = [8, 4, 3, 2, 1];
@@ -56,13 +53,7 @@ impl<K> Default for Grams<K> {
 
 impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
     /// Takes in a trigger of `key`, of which `texts` must all be found; false when they are all empty.
-    pub(super) fn insert<'t>(
-        &mut self,
-        key: &K,
-        texts: impl Iterator<Item = &'t str>,
-        id: TriggerId,
-        entity: Entity,
-    ) -> bool {
+    pub(super) fn insert<'t>(&mut self, key: &K, texts: impl Iterator<Item = &'t str>, member: Member) -> bool {
         let place = match self.places.get(key) {
             Some(place) => *place,
             None => match self.place_for(texts) {
@@ -72,10 +63,10 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         };
         let keys = self.by_gram.entry(place).or_default();
         if let Some(set) = keys.get_mut(key) {
-            set.insert((id, entity));
+            set.insert(member);
             return true;
         }
-        keys.insert(key.clone(), Set::from([(id, entity)]));
+        keys.entry(key.clone()).or_default().insert(member);
         self.places.insert(key.clone(), place);
         self.of_length[rank(place)] += 1;
         true
@@ -92,11 +83,11 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
     }
 
     /// Takes a trigger of `key` out.
-    pub(super) fn remove(&mut self, key: &K, id: TriggerId, entity: Entity) {
+    pub(super) fn remove(&mut self, key: &K, member: Member) {
         let Some(place) = self.places.get(key).copied() else { return };
         let Some(keys) = self.by_gram.get_mut(&place) else { return };
         let Some(set) = keys.get_mut(key) else { return };
-        set.remove(&(id, entity));
+        set.remove(member);
         if set.is_empty() {
             keys.remove(key);
             self.places.remove(key);
@@ -166,6 +157,8 @@ fn rank(gram: Gram) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::TriggerId;
+    use bevy_ecs::prelude::Entity;
     use uuid::Uuid;
 
     use super::*;
@@ -202,13 +195,9 @@ mod tests {
         let mut ngram_index = Grams::<Box<str>>::default();
         for n in 0..1_000_u128 {
             let text = format!("error {n:03}");
-            let entity = Entity::from_raw_u32(n as u32).unwrap();
-            assert!(ngram_index.insert(
-                &text.as_str().into(),
-                [text.as_str()].into_iter(),
-                TriggerId(Uuid::from_u128(n)),
-                entity
-            ));
+            let (id, entity) = (TriggerId(Uuid::from_u128(n)), Entity::from_raw_u32(n as u32).unwrap());
+            let member = Member { id, entity, line: None };
+            assert!(ngram_index.insert(&text.as_str().into(), [text.as_str()].into_iter(), member));
         }
         let mut looked_at = 0;
         ngram_index.candidates("error 123", |_, _| looked_at += 1);

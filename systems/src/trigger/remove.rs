@@ -10,7 +10,7 @@ use agentsvc_components::{AgentId, TriggerId};
 use serde_json::json;
 
 use super::create::store;
-use super::index::Triggers;
+use super::index::{Member, Triggers};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
@@ -37,9 +37,10 @@ fn remove(world: &mut World, id: TriggerId, entity: Entity) {
     react(world, &Removed { entity, id });
     let Some(trigger) = world.get::<Trigger>(entity) else { return };
     let (agent, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
-    let (holder, owner) = (trigger.holder, (agent, id_of::<AgentId>(world, agent)));
+    let (holder, member) = (trigger.holder, Member { id, entity, line: trigger.line() });
+    let owner = (agent, id_of::<AgentId>(world, agent));
     let mut triggers = world.resource_mut::<Triggers>();
-    triggers.remove(id, entity, owner, &pattern);
+    triggers.remove(member, owner, &pattern);
     triggers.set_target(id, target, None);
     triggers.used.remove(bytes);
     triggers.shares.remove(holder, 1, bytes);

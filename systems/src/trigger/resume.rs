@@ -7,7 +7,7 @@ use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord, Wa
 use agentsvc_components::trigger::{FireLog, Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
 
-use super::index::Triggers;
+use super::index::{Member, Triggers};
 use super::waves::Waves;
 use crate::event::pattern::from_text;
 use crate::kernel::index;
@@ -41,19 +41,20 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
             enabled: record.enabled,
             created_at: record.created_at,
             holder: record.holder,
+            is_in_nobodys_line: record.is_in_nobodys_line,
         };
         bytes += trigger.bytes();
         shares.add(trigger.holder, 1, trigger.bytes());
-        places.push((record.id, (owner, record.agent), trigger.target, trigger.pattern.clone()));
+        places.push(((record.id, trigger.line()), (owner, record.agent), trigger.target, trigger.pattern.clone()));
         bundles.push((record.id, trigger, TriggerState(logs.remove(&record.id))));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     let mut triggers = world.resource_mut::<Triggers>();
     (triggers.used.count, triggers.used.bytes) = (entities.len(), bytes);
     triggers.shares = shares;
-    for ((id, owner, target, pattern), entity) in places.into_iter().zip(entities) {
+    for (((id, line), owner, target, pattern), entity) in places.into_iter().zip(entities) {
         let owner: (Entity, AgentId) = owner;
-        triggers.insert(id, entity, owner, &pattern);
+        triggers.insert(Member { id, entity, line }, owner, &pattern);
         triggers.set_target(id, None, target);
     }
     waves.sort_by_key(|wave| wave.number);
@@ -61,8 +62,7 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
         let triggers = world.resource::<Triggers>();
         for mut wave in waves {
             let ids = std::mem::take(&mut wave.triggers);
-            let matches = ids.into_iter().filter_map(|id| Some((id, triggers.get(id)?))).collect();
-            waiting.restore(world, wave, matches);
+            waiting.restore(wave, ids.into_iter().filter_map(|id| Some((id, triggers.get(id)?))).collect());
         }
     });
     Ok(())

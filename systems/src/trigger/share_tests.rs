@@ -113,7 +113,7 @@ fn matches_of_a_user_and_a_family_leave_room_to_others() {
     let most = limit::MATCHES_WAITING_MAX / limit::POOL_SHARES;
     for (holder, actor, agent) in [(ann, key_of(1), anns), (Holder::Family(shared), turn_of(shared), shared)] {
         let waiting = |world: &mut TestWorld, count| {
-            world.engine.world_mut().resource_mut::<Waves>().pretend_of(holder, count);
+            world.engine.world_mut().resource_mut::<Waves>().pretend_of(Some(holder), count);
         };
         world.actor = actor;
         let own = world.ask(ping(agent)).unwrap().id;

@@ -77,6 +77,7 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     set(&mut trigger.cooldown_secs, cooldown_secs);
     set(&mut trigger.session_mode, session_mode);
     set(&mut trigger.target, target);
+    trigger.is_in_nobodys_line |= was_of.is_none() && holder.is_some();
     trigger.holder = holder;
     let (now, bytes) = (trigger.target, trigger.bytes());
     let mut triggers = world.resource_mut::<Triggers>();

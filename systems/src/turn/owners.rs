@@ -57,12 +57,14 @@ fn inbox(world: &World, (entity, id, session): (Entity, &SessionId, &Session), f
         faults.that(is_first != (found.state == TurnState::Queued), || {
             format!("session {id}: turn {count} of its inbox is {:?}; only the first one runs", found.state)
         });
-        let ends = session::ending_of(world, entity, index::id_of(world, turn)).is_some();
-        let is_next = ordinal.is_none_or(|(before, ended)| ended != ends || before < found.ordinal);
+        let turn = index::id_of(world, turn);
+        let ending = session::ending_of(world, entity, turn);
+        let (ends, log) = (ending.is_some(), ending.map_or(session.log, |ending| ending.log_of(turn)));
+        let is_next = ordinal.is_none_or(|(before, of)| of != log || before < found.ordinal);
         faults.that(is_next && (ends || found.ordinal < session.next_ordinal), || {
             format!("session {id}: ordinal {} is out of order behind {ordinal:?}", found.ordinal)
         });
-        (ordinal, last, at) = (Some((found.ordinal, ends)), at, found.next);
+        (ordinal, last, at) = (Some((found.ordinal, log)), at, found.next);
         if count > 1_000_000 {
             faults.that(false, || format!("session {id}: its inbox has no end"));
             break;

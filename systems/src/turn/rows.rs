@@ -51,13 +51,17 @@ pub(crate) fn turn_record(world: &World, entity: Entity) -> Option<TurnRecord> {
 pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut records = records.take::<TurnRecord>();
     // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled. Those of a history that was
-    // cleared begin anew behind the turns that still end.
+    // cleared begin anew behind the turns that still end; these may be of several histories, and stand in the order of their ids.
     let none_ends = !session::any_ends(world);
-    let ends = |turn: &TurnRecord| {
+    let place = |turn: &TurnRecord| {
         let session = if none_ends { None } else { index::session(world, turn.session) };
-        session.is_some_and(|session| session::ending_of(world, session, turn.id).is_some())
+        let ends = session.is_some_and(|session| session::ending_of(world, session, turn.id).is_some());
+        if ends { (turn.session, Some(turn.id), 0) } else { (turn.session, None, turn.ordinal) }
     };
-    records.sort_by_key(|record| (record.session, !ends(record), record.ordinal));
+    records.sort_by_key(|record| {
+        let (session, id, ordinal) = place(record);
+        (session, id.is_none(), id, ordinal)
+    });
     let mut waiting = Vec::new();
     for record in records {
         let agent = index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;

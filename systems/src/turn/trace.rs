@@ -44,13 +44,14 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     if stop::is_leaving(world, entity) {
         return;
     }
-    let log = session::ending_of(world, turn.session, id_of(world, entity)).map_or(log, |ending| ending.log);
+    let id = id_of(world, entity);
+    let log = session::ending_of(world, turn.session, id).map_or(log, |ending| ending.log_of(id));
     let (code, error) = match end {
         End::Failed(code, error) => (Some(code.as_str().into()), Some(error.as_str().into())),
         _ => (None, None),
     };
     let record = TraceRecord {
-        turn: id_of(world, entity),
+        turn: id,
         session: id_of::<SessionId>(world, turn.session),
         log,
         ordinal: turn.ordinal,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::event::{Event, EventEnvelope};
+use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
 use agentsvc_components::webhook::{Delivery, DeliveryId, DeliveryState, DeliveryTry, Webhook, WebhookId};
@@ -15,6 +16,7 @@ use agentsvc_components::{AgentId, Timestamp};
 
 use super::index::{Deliveries, Webhooks};
 use super::{audit_kinds, change, limits, words};
+use crate::agent::holder_of;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::entities;
@@ -34,7 +36,7 @@ pub(super) const DELIVERY: JobKind = JobKind {
     timeout_ms: limits::DELIVERY_TIMEOUT_MS + TIMEOUT_MARGIN_MS,
     lane: limits::DELIVERIES_OUT_MAX,
     subject_lane: limits::WEBHOOK_DELIVERIES_OUT_MAX,
-    is_shared: false,
+    is_shared: true,
     is_ordered: false,
     count_max: limits::DELIVERIES_OPEN_MAX,
     subject_count_max: limits::WEBHOOK_DELIVERIES_OPEN_MAX,
@@ -61,9 +63,9 @@ pub struct TryReport {
 }
 
 /// An event of the world goes to the webhooks that want it.
-pub(super) fn happened(world: &mut World, EventEnvelope { event, at, .. }: &EventEnvelope) {
+pub(super) fn happened(world: &mut World, EventEnvelope { event, at, holder, .. }: &EventEnvelope) {
     if !world.resource::<Webhooks>().is_empty() {
-        send(world, words::word_of(event.kind()), event.agent(), *at, || words::data_of(event));
+        send(world, words::word_of(event.kind()), (event.agent(), *holder), *at, || words::data_of(event));
     }
 }
 
@@ -73,20 +75,22 @@ pub(super) fn trigger_fired(world: &mut World, fired: &TriggerFired) {
         let TriggerFired { trigger, agent, turn, at } = *fired;
         let ids = [("trigger_id", trigger.0), ("agent_id", agent.0), ("turn_id", turn.0)];
         let data = || ids.into_iter().map(|(key, id)| (key.to_owned(), json!(id))).collect();
-        send(world, words::TRIGGER_FIRED, Some(agent), at, data);
+        let holder = index::agent(world, agent).ok().map(|agent| holder_of(world, agent));
+        send(world, words::TRIGGER_FIRED, (Some(agent), holder), at, data);
     }
 }
 
+/// Whoever fills the places of a webhook with events leaves some to the events of others: a delivery takes the share of `holder`.
 fn send(
     world: &mut World,
     word: &'static str,
-    agent: Option<AgentId>,
+    (agent, holder): (Option<AgentId>, Option<Holder>),
     at: Timestamp,
     data: impl FnOnce() -> Map<String, Value>,
 ) {
     let mut wanting = world.resource::<Webhooks>().wanting(word);
     wanting.retain(|id| {
-        let has_room = job::has_room(world, NAME, id.0, None);
+        let has_room = job::has_room(world, NAME, id.0, holder);
         if !has_room {
             drop_one(world, *id);
         }
@@ -98,7 +102,7 @@ fn send(
     let name = agent.and_then(|agent| index::agent(world, agent).ok()).and_then(|at| world.get::<Agent>(at));
     let body: Arc<str> = words::body(word, at, data(), name.map(|agent| &*agent.name)).into();
     for id in wanting {
-        let new = NewJob { subject: id.0, owner: None, holder: None, input: Arc::clone(&body) };
+        let new = NewJob { subject: id.0, owner: None, holder, input: Arc::clone(&body) };
         match job::add(world, NAME, new) {
             Ok(job) => {
                 let (event_type, state) = (word.into(), DeliveryState::Pending);

@@ -17,7 +17,7 @@ agentsvc_components::limits! {
     /// Open deliveries of all webhooks: as many as each may have, so that no receiver takes the place of another. More: the
     /// event is not delivered, and counts in `dropped`.
     pub const DELIVERIES_OPEN_MAX: usize = WEBHOOKS_MAX * WEBHOOK_DELIVERIES_OPEN_MAX;
-    /// Open deliveries of one webhook. More: as above.
+    /// Open deliveries of one webhook; those of the events of a user or family may be one in `POOL_SHARES` of them. More: as above.
     pub const WEBHOOK_DELIVERIES_OPEN_MAX: usize = 1_000;
     /// Bytes of one event as it is delivered. Longer: as above.
     pub const DELIVERY_BYTES_MAX: usize = 128 << 10;

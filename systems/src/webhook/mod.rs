@@ -6,6 +6,7 @@
 //! | all tries of a delivery have its id; an answer of 2xx ends it | receivers can tell repetitions |
 //! | deliveries of one webhook are in no order; so many at once, so many open | one slow receiver does not hold up others |
 //! | an event for which there is no room is dropped and counted | memory stays bounded |
+//! | a delivery takes the share of the user or family whose agent its event is about, or who published it | none fills a webhook with events of its own |
 //! | a webhook of which every try has failed for a day is switched off, and an event says so | nobody waits for it |
 //! | the secret is sealed before it comes here | no record, input log or backup has it in clear |
 

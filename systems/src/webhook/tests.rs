@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::event::PublishEvent;
 use crate::kernel::entities::{Get, List};
-use crate::testing::TestWorld;
+use crate::testing::{TestWorld, two_users};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
@@ -259,6 +259,29 @@ fn too_many_open_deliveries_are_dropped_and_counted() {
     assert!(kept.iter().all(|view| view.delivery.state == DeliveryState::Cancelled));
     let given_up = world.effects.drain(..).filter(|effect| effect.get::<Abort>().is_some()).count();
     assert_eq!(given_up, limits::WEBHOOK_DELIVERIES_OUT_MAX);
+}
+
+#[test]
+fn who_fills_a_webhook_with_events_leaves_places_to_the_events_of_others() {
+    let (mut world, [anns, bobs, _]) = two_users();
+    let id = made(&mut world, &["custom"]);
+    let publish = |world: &mut TestWorld, agent| {
+        let event_type = "a".to_owned();
+        world.ask(PublishEvent { event_type, payload: "{}".into(), agent: Some(agent), by: None }).unwrap();
+    };
+    let share = limits::WEBHOOK_DELIVERIES_OPEN_MAX / agentsvc_components::kernel::limit::POOL_SHARES;
+    for _ in 0..share + 3 {
+        publish(&mut world, anns);
+    }
+    assert_eq!((webhook(&mut world, id).dropped, deliveries(&mut world, id).len()), (3, share));
+    let out = tries(&mut world);
+    assert_eq!(out.len(), 1, "nor has it all places of those that are under way");
+    publish(&mut world, bobs);
+    let of_bob = tries(&mut world);
+    assert_eq!((of_bob.len(), webhook(&mut world, id).dropped), (1, 3));
+    let body: Value = serde_json::from_str(&format!("{{{}", of_bob[0].input)).unwrap();
+    assert_eq!(body["data"]["agent_id"], bobs.to_string());
+    assert_eq!(world.engine.check(), [] as [String; 0]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ export class PluginView {
         status.runtime_available ? null : h("p", { class: "fault" }, `The runtime ${plugin.runtime} is not installed on the daemon's machine. Conversations go on without this plugin.`),
         h("dl", { class: "pairs" },
           pair("Version", plugin.version), pair("Author", plugin.author || "–"), pair("Runtime", plugin.runtime), pair("Source", plugin.source || "Put there by hand"),
-          pair("Installed", plugin.installed_at ? when(plugin.installed_at) : "–"), pair("Signed", plugin.signed ? "Yes" : "No"), pair("Size", bytes(plugin.size_bytes)))),
+          pair("Installed", plugin.installed_at ? when(plugin.installed_at) : "–"), pair("Signed", plugin.signed ? "Yes" : "No"), pair("Network", plugin.network ? "Allowed" : plugin.wants_network ? "Not allowed, though the plugin asks for it" : "Not used"), pair("Size", bytes(plugin.size_bytes)))),
       plugin.warnings.length > 0 ? h("section", { class: "card stack", "aria-label": "Warnings" }, h("h2", {}, "Warnings"), lineList(plugin.warnings, { label: "Warnings", none: "", sign: "alert" })) : null,
       this.hooks(),
       this.runs());

@@ -1,7 +1,7 @@
 // Plugins: those that are installed, and the plugin whose name is in the address.
 
 import { call, get } from "../../lib/api.js";
-import { choice, textInput } from "../../lib/controls.js";
+import { choice, textInput, toggle } from "../../lib/controls.js";
 import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
@@ -15,9 +15,10 @@ const RUNTIMES = ["python", "node", "bash", "native", "deno", "bun", "go", "ruby
 function installPlugin() {
   const source = field("Source", textInput("", { placeholder: "keyword-memory" }), { hint: "A name in the registry, the path of a folder or archive on the daemon's machine, or the https URL of a Git repository." });
   const branch = field("Branch", textInput(), { hint: "Optional, for a Git repository." });
+  const network = toggle("Let its hooks use the network if it asks for that", false);
   return ask({
-    title: "Install a plugin", action: "Install", fields: { source, branch }, body: [source, branch],
-    submit: () => call("POST", "/api/plugins/install", { source: source.control.value.trim(), branch: branch.control.value.trim() || undefined }),
+    title: "Install a plugin", action: "Install", fields: { source, branch }, body: [source, branch, h("div", { class: "switch-place" }, network)],
+    submit: () => call("POST", "/api/plugins/install", { source: source.control.value.trim(), branch: branch.control.value.trim() || undefined, allow_network: network.box.checked }),
   });
 }
 

@@ -55,7 +55,7 @@ limits! {
     pub const MANIFEST_TRIGGERS_MAX: usize = 100;
     /// Fires that a trigger remembers; the oldest go.
     pub const TRIGGER_FIRES_KEPT: usize = 20;
-    /// Triggers of one stored wave of matches.
+    /// Triggers of a wave of matches that are looked up at once.
     pub const WAVE_TRIGGERS_MAX: usize = 1_000;
     /// Fires of one stored burst; they leave it one by one, each a bit of a number of 64 bits.
     pub const BURST_FIRES_MAX: usize = 64;
@@ -69,7 +69,8 @@ limits! {
     pub const CASCADE_WAITING_MAX: usize = 1_000_000;
     /// Matches that end without a turn for which one fire is taken from the step's `FIRES_PER_STEP_MAX`.
     pub const MATCHES_PER_FIRE: u32 = 8;
-    /// Turns that triggers and schedules begin in one step; the rest waits for the next step.
+    /// Turns that triggers and schedules begin in one step; the rest waits for the next step. Those of triggers that a user with a
+    /// limited role or a family of agents made may be one in `POOL_SHARES`.
     pub const FIRES_PER_STEP_MAX: usize = 1_000;
     /// Bytes of the messages of turns that triggers and schedules begin in one step, and of those that workflows do. The turn that
     /// passes it is the last; the rest waits for the next step.

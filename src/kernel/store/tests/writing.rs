@@ -24,7 +24,7 @@ use super::*;
 use crate::kernel::store::journal::entry::{Body, Position};
 use crate::kernel::store::journal::{Entries, Journal};
 use crate::kernel::store::sweep::Sweeper;
-use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::store::writer::{Outlets, Stuck, Writer};
 
 /// What came out of the writer, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Seen {
     Release(u32),
     Sweep(u64),
     Event,
-    Reopen,
+    Reopen(Stuck),
     Fatal,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
             effects.send(Seen::Sweep(log.0)).unwrap();
         }),
         told: Arc::new(move |_| events.send(Seen::Event).unwrap()),
-        reopen: Arc::new(move || reopen.send(Seen::Reopen).unwrap()),
+        reopen: Arc::new(move |why| reopen.send(Seen::Reopen(why)).unwrap()),
         fatal: Arc::new(move |_| fatal.send(Seen::Fatal).unwrap()),
     };
     (outlets, note, seen)
@@ -382,7 +382,9 @@ impl Journal for Failing {
 
 #[test]
 fn a_store_that_found_no_room_is_to_be_opened_anew_and_one_that_failed_ends_the_process() {
-    for (kind, seen_last) in [(io::ErrorKind::StorageFull, Seen::Reopen), (io::ErrorKind::Other, Seen::Fatal)] {
+    for (kind, seen_last) in
+        [(io::ErrorKind::StorageFull, Seen::Reopen(Stuck::Full)), (io::ErrorKind::Other, Seen::Fatal)]
+    {
         let (_home, store) = store();
         let (outlets, note, seen) = outlets();
         let writer = Writer::start_with(store.clone(), outlets, None, Box::new(Failing(kind))).unwrap();

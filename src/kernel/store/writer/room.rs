@@ -11,6 +11,15 @@ use crate::kernel::free_space;
 use crate::kernel::store::commit_queue::Backlog;
 use crate::kernel::store::{Error, is_full};
 
+/// Why a store that takes no more is opened anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stuck {
+    /// It found no room on the disk. There is some by now.
+    Full,
+    /// Something in it failed, for this reason.
+    Failed(String),
+}
+
 /// Time between two looks for room.
 const POLL: Duration = Duration::from_millis(50);
 /// A store that was open for less is not opened anew without reserve, nor where it is not known that it lacked room.
@@ -35,22 +44,25 @@ impl Room {
     }
 
     /// The engine cannot go on after this error. If it is for want of room, waits until there is some; then nothing is lost by
-    /// opening the store anew. False: it is for another reason, or nobody frees any more.
-    pub(super) fn may_reopen(&self, error: &Error) -> bool {
-        let lacks_room = match error {
+    /// opening the store anew. `None`: it is for another reason, or nobody frees any more.
+    pub(super) fn may_reopen(&self, error: &Error) -> Option<Stuck> {
+        let stuck = match error {
             // One of the engine's own threads has failed, and it does not say why.
-            Error::Poisoned => self.backlog.was_read_only.load(Ordering::Acquire) || self.is_settled(),
-            error => is_full(error),
+            Error::Poisoned if self.backlog.was_read_only.load(Ordering::Acquire) => Stuck::Full,
+            Error::Poisoned if self.is_settled() => Stuck::Failed(error.to_string()),
+            error if is_full(error) => Stuck::Full,
+            _ => return None,
         };
-        if !lacks_room {
-            return false;
+        if stuck == Stuck::Full {
+            tracing::error!(%error, "the store found no room on the disk: changes are refused, and it is opened anew when there is room");
+        } else {
+            tracing::error!(%error, "the store failed: changes are refused, and it is opened anew");
         }
-        tracing::error!(%error, "the store found no room on the disk: changes are refused, and it is opened anew when there is room");
         self.refuse();
         std::thread::sleep(POLL);
         let reserve = if self.is_settled() { 0 } else { limit::STORE_RESERVE_BYTES };
         self.wait(limit::STORE_ROOM_BYTES + reserve);
-        !self.backlog.impatient.load(Ordering::Acquire)
+        (!self.backlog.impatient.load(Ordering::Acquire)).then_some(stuck)
     }
 
     fn is_settled(&self) -> bool {

@@ -3,8 +3,10 @@
 mod versions;
 
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
-use agentsvc_components::event::EventKind;
+use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::kernel::holder::Holder;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
 use agentsvc_components::prompt::{PromptExperimentId, PromptVariantId, TurnVariant};
@@ -33,7 +35,9 @@ use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord, WaveRecord};
+use agentsvc_components::trigger::record::{
+    AskedRecord, TriggerRecord, TriggerStateRecord, UnlistedRecord, WaveRecord,
+};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
 
@@ -79,7 +83,12 @@ fn session() -> SessionRecord {
         stored: 7,
         taint: Taint::WEB,
         addresses: vec![3, u64::MAX],
-        ending: Some(Ending { upto: TurnId(Uuid::from_u128(7)), log: LogId(8), why: "the session was reset".into() }),
+        ending: Some(Ending {
+            upto: TurnId(Uuid::from_u128(7)),
+            log: LogId(8),
+            why: "the session was reset".into(),
+            earlier: vec![(TurnId(Uuid::from_u128(6)), LogId(6))],
+        }),
     }
 }
 
@@ -323,6 +332,7 @@ fn trigger() -> TriggerRecord {
         target: Some(AgentId(Uuid::from_u128(6))),
         created_at: Timestamp(5),
         holder: None,
+        is_in_nobodys_line: false,
     }
 }
 
@@ -346,7 +356,12 @@ fn wave() -> WaveRecord {
     let event = r#"{"kind":"custom"}"#.into();
     let (at, taint) = (Timestamp(8), Taint::EVENT);
     let began_in = Some(SessionId(Uuid::from_u128(9)));
-    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, began_in, triggers }
+    let asked = Event::Custom { event_type: "ping".into(), agent: Some(agent().id), payload: "1".into(), by: None };
+    let owner = Some(UserId(Uuid::from_u128(4)));
+    let asked = AskedRecord { event: asked, name: Some("a".into()), owner };
+    let unlisted = UnlistedRecord { asked, after: Some(triggers[0]), upto: triggers[1], waiting: 3 };
+    let (kind, holder, unlisted) = (EventKind::Custom, owner.map(Holder::User), Some(Box::new(unlisted)));
+    WaveRecord { number: 1 << 40, kind, event, at, depth: 2, taint, began_in, triggers, holder, unlisted }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use harness::daemon::Daemon;
 use harness::model_server::{ModelServer, Reply};
 use harness::until;
 use serde_json::{Value, json};
-use support::process::anonymous_bytes;
+use support::process::{anonymous_bytes, threads};
 use support::{Row, UNLIMITED, cpu_seconds, default_model, goals, head, is_wanted, ms, percentile, size};
 
 /// The word that makes this program an adapter.
@@ -247,16 +247,18 @@ fn idle() {
         let (before, begun) = (cpu_seconds(daemon.pid()), Instant::now());
         thread::sleep(Duration::from_secs(secs));
         let share = (cpu_seconds(daemon.pid()) - before) / begun.elapsed().as_secs_f64() * 100.0;
-        (share, anonymous_bytes(daemon.pid()) as f64 / f64::from(1 << 20))
+        (share, anonymous_bytes(daemon.pid()) as f64 / f64::from(1 << 20), threads(daemon.pid()))
     };
-    let ((no_share, none), (share, all)) = (used(0), used(adapters));
+    let ((no_share, none, no_threads), (share, all, all_threads)) = (used(0), used(adapters));
     let added = all - none;
     Row::new(format!("{adapters} idle adapters, over {secs} s"), format!("{share:.2} % of a core"))
         .beside(format!("{no_share:.2} % without adapters"))
         .goal(&goals::CHANNEL_IDLE_CPU, share <= 1.0)
         .print();
     Row::new(format!("memory of the daemon with {adapters} idle adapters"), format!("{added:.1} MiB more"))
-        .beside(format!("{none:.1} MiB without adapters; both without a file behind it"))
+        .beside(format!(
+            "{none:.1} MiB without adapters; both without a file behind it; {all_threads} threads, {no_threads} without"
+        ))
         .goal(&goals::CHANNEL_IDLE_MEMORY, added <= 3.0)
         .print();
 }

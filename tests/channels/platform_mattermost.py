@@ -8,7 +8,7 @@ import queue
 import struct
 
 import harness
-from harness import PATIENCE_S, Http
+from harness import PATIENCE_S, Http, until
 
 BOT, ROOM = "bot-id", "room-id"
 
@@ -21,6 +21,8 @@ class Platform(harness.Platform):
         self.http = Http(self.serve)
         self.sockets, self.ids = queue.Queue(), itertools.count(1)
         self.socket = None
+        #: The channels in which it showed that it types.
+        self.typing = []
 
     def env(self):
         return {"MATTERMOST_SERVER_URL": self.http.url, "MATTERMOST_TOKEN": "mattermost-token"}
@@ -32,6 +34,7 @@ class Platform(harness.Platform):
         if request.path == "/api/v4/users/me":
             return 200, {"id": BOT, "username": "bot"}
         if request.path == "/api/v4/users/me/typing":
+            self.typing.append(request.json()["channel_id"])
             return 200, {"status": "OK"}
         assert (request.method, request.path) == ("POST", "/api/v4/posts"), request.path
         post = request.json()
@@ -94,3 +97,14 @@ def case_its_own_posts_are_not_answered(stage):
     platform.say("first-words")
     platform.answer_with("first-words")
     assert not platform.count("own-words"), platform.log
+
+
+def case_a_person_sees_that_an_answer_is_written(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.model.gate.clear()
+    platform.say("first-words")
+    until("it types", lambda: platform.typing)
+    assert set(platform.typing) == {ROOM} and not platform.log, (platform.typing, platform.log)
+    stage.model.gate.set()
+    platform.answer_with("first-words")

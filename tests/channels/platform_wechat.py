@@ -22,6 +22,8 @@ class Platform(harness.Platform):
         #: What was said before a sign-in is not brought; the state of the code; polls so far.
         self.begin, self.code_state, self.polls = 0, "wait", 0
         self.codes = queue.Queue()
+        #: To whom it showed that it types, and with which ticket.
+        self.typing = []
 
     def env(self):
         return {"WECHAT_API_BASE_OVERRIDE": self.http.url, "WECHAT_INITIAL_BACKOFF_SECS": 0.05, "WECHAT_MAX_BACKOFF_SECS": 0.2}
@@ -41,6 +43,7 @@ class Platform(harness.Platform):
         if path == "getconfig":
             return 200, {"typing_ticket": "ticket"}
         if path == "sendtyping":
+            self.typing.append((request.json()["to_user_id"], request.json()["typing_ticket"]))
             return 200, {}
         if path == "getupdates":
             return 200, self.updates(request.json()["get_updates_buf"])
@@ -109,3 +112,14 @@ def case_the_code_is_what_the_app_scans(stage):
     platform.answer_with("first-words")
     status, said = stage.daemon.call("GET", f"/api/channels/{stage.name}/qr")
     assert "wechat-token" not in str(said), said
+
+
+def case_a_person_sees_that_an_answer_is_written(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.model.gate.clear()
+    platform.say("first-words")
+    until("it types", lambda: platform.typing)
+    assert set(platform.typing) == {("ann", "ticket")} and not platform.log, (platform.typing, platform.log)
+    stage.model.gate.set()
+    platform.answer_with("first-words")

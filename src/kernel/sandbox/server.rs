@@ -109,6 +109,8 @@ impl Process {
         must_end: impl Future<Output = &'static str> + Send + 'static,
     ) -> Self {
         let (wanted, unwanted) = oneshot::channel();
+        // Nothing is ever written to it: no runtime need watch it.
+        let life = life.into_owned_fd();
         let killed = Arc::new(OnceLock::new());
         let why = Arc::clone(&killed);
         drop(tokio::spawn(async move {

@@ -4,7 +4,7 @@
 //! |----------------------|-------------------------------------------|------------|
 //! |                      | it comes, and the rules let it through    | waiting, or answering |
 //! |                      | it is a command                           | command    |
-//! | waiting              | no other of its sender came for a while, or there is room | answering |
+//! | waiting              | no other of its sender came for a while, so many were joined, or there is room | answering |
 //! | waiting              | there was no room for too long            | answered   |
 //! | waiting              | it is of a group, and a model says first whether it deserves an answer | checking |
 //! | checking             | the model says so, or nothing             | answering  |

@@ -358,6 +358,7 @@ fn join(
     let most = merged.message_debounce_max_buffer.unwrap_or(limits::DEBOUNCE_JOINED).max(1);
     let debounce = merged.message_debounce_ms.unwrap_or(0) > 0;
     let is_addressed = is_addressed(world, of, &event, Some(agent));
+    let mut is_full = false;
     change(world, entity, |message: &mut ChatMessage| {
         let text = event.shielded.as_deref().unwrap_or(&event.text);
         let between = if message.text.is_empty() || text.is_empty() { "" } else { "\n" };
@@ -368,15 +369,18 @@ fn join(
         message.reply_token = event.reply_token.or_else(|| message.reply_token.take());
         message.joined += 1;
         message.is_addressed |= is_addressed;
-        if let ChatMessageState::Waiting { due } = &mut message.state {
-            let last = message.at.plus_ms(most_ms.max(window));
-            *due = match (message.joined >= most, debounce) {
-                (true, _) => now,
-                (false, true) => now.plus_ms(window).min(last),
-                (false, false) => *due,
-            };
+        is_full = message.joined >= most;
+        if let ChatMessageState::Waiting { due } = &mut message.state
+            && debounce
+            && !is_full
+        {
+            *due = now.plus_ms(window).min(message.at.plus_ms(most_ms.max(window)));
         }
     });
+    // There is nothing left to wait for, not even a beat.
+    if is_full {
+        return open(world, id, known);
+    }
     Received::Waiting(known)
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::unnamed::{unnamed_bytes, written_bytes};
@@ -26,6 +27,10 @@ const SOME_BYTES: u64 = 1 << 20;
 const LATELY: Duration = Duration::from_secs(5);
 /// Time that a program which is ended has to give the room back, before the next is chosen.
 const REST: Duration = Duration::from_millis(200);
+
+/// Looks at what a program has written that are under way at once: programs that started together are due together, and each
+/// thread that looks keeps a stack and a heap until it has been idle for long.
+static LOOKS: Semaphore = Semaphore::const_new(1);
 
 static OF_ALL: Mutex<State> = Mutex::new(State { running: BTreeMap::new(), next: 0, rests: BTreeMap::new() });
 
@@ -103,6 +108,8 @@ impl Running {
                 let _done = spawn_blocking(move || choose(compared, Program::took)).await;
             }
         } else if program.last.1.elapsed() >= LATELY {
+            // It is never closed.
+            let _turn = LOOKS.acquire().await;
             let _done = spawn_blocking(move || {
                 let written = written_bytes(program.supervisor);
                 if let Some(program) = OF_ALL.lock().running.get_mut(&number) {

@@ -51,6 +51,26 @@ fn so_many_answers_are_written_at_once_and_each_chat_keeps_its_order() {
 }
 
 #[test]
+fn a_full_buffer_waits_for_its_place_and_takes_what_comes_meanwhile() {
+    let mut rules = limited(1, 600, &[]);
+    rules.overrides.message_debounce_ms = Some(60_000);
+    rules.overrides.message_debounce_max_buffer = Some(2);
+    let (mut world, _) = with(rules);
+    for n in 1..=3 {
+        receive(&mut world, said("c1", "a", &format!("m{n}")));
+        let late = receive(&mut world, said("c2", "b", &format!("m{n}")));
+        assert!(matches!(late, Received::Waiting(_)), "{late:?}");
+    }
+    let call = world.next_call();
+    assert!(world.calls.is_empty(), "the place is taken");
+    world.answer(call.attempt, "ok");
+    wait(&mut world, 5_000);
+    // All of the second chat is answered, the rest of the first waits for more.
+    assert_eq!((world.calls.len(), open_messages(&mut world)), (1, 2));
+    whole(&mut world);
+}
+
+#[test]
 fn an_answer_that_takes_too_long_is_stopped_and_told_also_after_a_restart() {
     for (is_public, count) in [(false, 1), (true, 0)] {
         let (mut world, _) = with(InstanceRules { suppress_errors: is_public, ..limited(3, 60, &[]) });

@@ -152,7 +152,9 @@ fn a_message_waits_no_longer_than_the_buffer_allows() {
     receive(&mut world, said("c1", "one", "m1"));
     wait(&mut world, 1_000);
     assert!(world.calls.is_empty());
-    receive(&mut world, said("c1", "two", "m2"));
-    wait(&mut world, 1);
+    // Not even for a beat.
+    turn(&receive(&mut world, said("c1", "two", "m2")));
     assert_eq!(world.calls.len(), 1);
+    let Received::Waiting(_) = receive(&mut world, said("c1", "of the next turn", "m3")) else { panic!() };
+    whole(&mut world);
 }

@@ -10,7 +10,7 @@ pub const DOMAIN: Domain = Domain {
     name: "workflow",
     uses: &["tool"],
     brings: |brought| brought.add([run::TOOL]),
-    commands: &[Subcommand::of(52, "workflow", "Create and run workflows", &[Resource::at("/api/workflows")])
+    commands: &[Subcommand::of(52, "workflow", "Create and run workflows", &[Resource::at("/api/workflows").called("workflows")])
         .examples(&[
             Example::new("workflow create --name nightly --from workflow.json", "Create a workflow from a file"),
             Example::new("workflow run nightly --input 'the open issues'", "Run it"),

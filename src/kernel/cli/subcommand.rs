@@ -167,10 +167,10 @@ impl Subcommand {
         let own = (self.options)(Command::new(self.name));
         match (typed.subcommand(), self.run) {
             (Some((name, typed)), _) if own.find_subcommand(name).is_none() => {
-                resource::run(self.name, name, typed, context, self.resources)
+                resource::run(self.name, Some(name), typed, context, self.resources)
             }
             (_, Some(run)) => run(typed, context),
-            (_, None) => Err(Error::Usage(format!("{} needs a subcommand", self.name))),
+            (_, None) => resource::run(self.name, None, typed, context, self.resources),
         }
     }
 }

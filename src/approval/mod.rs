@@ -19,7 +19,10 @@ pub const DOMAIN: Domain = Domain {
         ])
         .examples(&[
             Example::new("approvals list", "List what waits for you"),
-            Example::new("approvals approve 01a2285f-683a-7000", "Let the action run; the beginning of the id is enough"),
+            Example::new(
+                "approvals approve 01a2285f-683a-7000",
+                "Let the action run; the beginning of the id is enough",
+            ),
         ])
         .also("approval")
         .under(Group::Agents)],

@@ -216,7 +216,8 @@ fn platforms(answer: &Value) -> Table {
 
 fn sites(answer: &Value) -> Table {
     let columns = [("NAME", "/name"), ("AGENT", "/agent"), ("TOKEN", "/token"), ("ORIGINS", "/allowed_origins")];
-    Table::of("web chats", items(answer, "web_chats"), &columns).hint("Add one to config.toml under `[channels.web_chat]`.")
+    Table::of("web chats", items(answer, "web_chats"), &columns)
+        .hint("Add one to config.toml under `[channels.web_chat]`.")
 }
 
 /// The values of a channel or of a platform; why they are not known otherwise.

@@ -98,7 +98,10 @@ pub const DOMAIN: Domain = Domain {
     .examples(&[
         Example::new("channel list --available", "List the platforms, such as Telegram and Slack"),
         Example::new("channel add telegram --fields", "List the values that a channel needs"),
-        Example::new("channel add telegram --set TELEGRAM_BOT_TOKEN --agent assistant", "Take a value from the environment"),
+        Example::new(
+            "channel add telegram --set TELEGRAM_BOT_TOKEN --agent assistant",
+            "Take a value from the environment",
+        ),
         Example::new("channel test telegram --to 123456", "Send a test message"),
     ])
     .under(Group::Connections)],

@@ -115,16 +115,14 @@ pub const DOMAIN: Domain = Domain {
         "terminal",
         "history",
     ],
-    commands: &[
-        Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")
-            .examples(&[
-                Example::new("config set budget.daily_limit_usd 10", "Set one key"),
-                Example::new("config get default_model.model", "Print one value"),
-                Example::new("config keys", "List all keys, and what they take"),
-                Example::new("config check", "Check the file before a start"),
-            ])
-            .under(Group::Daemon),
-    ],
+    commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")
+        .examples(&[
+            Example::new("config set budget.daily_limit_usd 10", "Set one key"),
+            Example::new("config get default_model.model", "Print one value"),
+            Example::new("config keys", "List all keys, and what they take"),
+            Example::new("config check", "Check the file before a start"),
+        ])
+        .under(Group::Daemon)],
     ..Domain::EMPTY
 };
 

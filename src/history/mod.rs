@@ -41,10 +41,7 @@ pub const DOMAIN: Domain = Domain {
             ("COST", "/cost_usd"),
         ])],
     )
-    .examples(&[
-        Example::new("history", "Show the last day by hour"),
-        Example::new("history --step day", "By day"),
-    ])
+    .examples(&[Example::new("history", "Show the last day by hour"), Example::new("history --step day", "By day")])
     .under(Group::Operations)],
     ..Domain::EMPTY
 };

@@ -36,9 +36,8 @@ pub const DOMAIN: Domain = Domain {
                 "A key of a user, which may only read, for a day",
             ),
         ]),
-        Subcommand::group::<cli::User>(37, "user", "List, add and remove users").examples(&[
-            Example::new("user create ann --role user", "Add a user; `key create` makes keys for them"),
-        ]),
+        Subcommand::group::<cli::User>(37, "user", "List, add and remove users")
+            .examples(&[Example::new("user create ann --role user", "Add a user; `key create` makes keys for them")]),
     ],
     ..Domain::EMPTY
 };

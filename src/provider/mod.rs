@@ -56,7 +56,10 @@ pub const DOMAIN: Domain = Domain {
         "List and test model providers, set keys and sign in",
     )
     .examples(&[
-        Example::new("providers set-key openai", "Store a key; it is read from the terminal, not from the command line"),
+        Example::new(
+            "providers set-key openai",
+            "Store a key; it is read from the terminal, not from the command line",
+        ),
         Example::new("providers test openai", "Check that the key works"),
         Example::new("providers list --usable", "List the providers that are ready"),
     ])

@@ -228,9 +228,14 @@ mod tests {
             }
         });
         let text = summary(&ended).text;
-        for part in
-            ["5 fired, 2 over budget", "$1.50 (80 %: $1.00 to $2.00); 1 agent by", "2 fires at C", "3 would wait", "global", "exceeded"]
-        {
+        for part in [
+            "5 fired, 2 over budget",
+            "$1.50 (80 %: $1.00 to $2.00); 1 agent by",
+            "2 fires at C",
+            "3 would wait",
+            "global",
+            "exceeded",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains("AGENT"), "{text}");

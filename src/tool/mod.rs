@@ -69,14 +69,12 @@ pub const DOMAIN: Domain = Domain {
         ])
     },
     performers,
-    commands: &[
-        Subcommand::of(61, "tool", "List tools, and call one", &[Resource::at("/api/tools")])
-            .examples(&[
-                Example::new("tool show file_read", "Show what a tool does and takes"),
-                Example::new("tool invoke system_time", "Call one, where the configuration allows it"),
-            ])
-            .under(Group::Abilities),
-    ],
+    commands: &[Subcommand::of(61, "tool", "List tools, and call one", &[Resource::at("/api/tools")])
+        .examples(&[
+            Example::new("tool show file_read", "Show what a tool does and takes"),
+            Example::new("tool invoke system_time", "Call one, where the configuration allows it"),
+        ])
+        .under(Group::Abilities)],
     ..Domain::EMPTY
 };
 

@@ -25,14 +25,12 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     performers,
-    commands: &[
-        Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")])
-            .examples(&[
-                Example::new("usage summary", "Show what was used today"),
-                Example::new("usage by-model", "Show the cost of each model"),
-            ])
-            .under(Group::Operations),
-    ],
+    commands: &[Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")])
+        .examples(&[
+            Example::new("usage summary", "Show what was used today"),
+            Example::new("usage by-model", "Show the cost of each model"),
+        ])
+        .under(Group::Operations)],
     ..Domain::EMPTY
 };
 

@@ -89,9 +89,15 @@ fn a_terminal_has_styles_and_lines_that_fit() {
     let id = text(&daemon.post("/api/goals", &json!({ "title": long })).expect(201)["id"]);
     let narrow = on_terminal(&daemon, 80, "goal list", &[("NO_COLOR", "1")]);
     assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-    assert!(narrow.contains(&id) && narrow.contains('…') && narrow.contains("ago") && !narrow.contains('\u{1b}'), "{narrow}");
+    assert!(
+        narrow.contains(&id) && narrow.contains('…') && narrow.contains("ago") && !narrow.contains('\u{1b}'),
+        "{narrow}"
+    );
     let wide = on_terminal(&daemon, 240, "goal list", &[]);
-    assert!(wide.contains(long) && wide.contains("\u{1b}[1mTITLE\u{1b}[0m") && wide.contains("\u{1b}[33mpending"), "{wide}");
+    assert!(
+        wide.contains(long) && wide.contains("\u{1b}[1mTITLE\u{1b}[0m") && wide.contains("\u{1b}[33mpending"),
+        "{wide}"
+    );
     assert!(on_terminal(&daemon, 240, "goal list", &[("TERM", "dumb")]).lines().all(|line| !line.contains('\u{1b}')));
     // A pipe has all of it, as it is.
     let piped = out(&daemon.cli(&["goal", "list"]));
@@ -122,7 +128,8 @@ fn the_beginning_of_an_id_stands_for_it() {
     assert!(out(&daemon.cli(&["agent", "show", &agent[..34].to_uppercase()])).contains("scout"));
     assert_eq!(out(&daemon.cli(&["goal", "delete", &goal[..30]])), format!("deleted {}\n", &goal[..30]));
     // Two that begin alike: nothing happens, and both are named.
-    let made: Vec<String> = ["a", "b"].map(|title| text(&daemon.post("/api/goals", &json!({ "title": title })).expect(201)["id"])).into();
+    let made: Vec<String> =
+        ["a", "b"].map(|title| text(&daemon.post("/api/goals", &json!({ "title": title })).expect(201)["id"])).into();
     let output = daemon.cli(&["goal", "delete", &made[0][..4]]);
     let (_, error) = said(&output);
     assert!(output.status.code() == Some(2) && made.iter().all(|id| error.contains(id)), "{error}");
@@ -136,14 +143,16 @@ fn figures_have_units_and_headings_are_words() {
     let heading = history.lines().next().unwrap();
     assert!(heading.starts_with("FROM ") && heading.contains("MODEL CALLS") && !heading.contains('_'), "{heading}");
     assert!(history.contains("$0.00"), "{history}");
-    let schedule = ["schedule", "create", "--agent", "assistant", "--cron", "@daily", "--prompt", "x", "--name", "news"];
+    let schedule =
+        ["schedule", "create", "--agent", "assistant", "--cron", "@daily", "--prompt", "x", "--name", "news"];
     let made = out(&daemon.cli(&schedule));
     assert!(made.contains("outcomes") && made.contains("none") && !made.contains("schedule id"), "{made}");
     let steps = r#"[{"name": "draft", "agent_name": "assistant", "prompt": "{{input}}"}]"#;
     out(&daemon.cli(&["workflow", "create", "--name", "nightly", "--steps", steps]));
     let shown = out(&daemon.cli(&["workflow", "show", "nightly"]));
     assert!(shown.contains("\nsteps:\nNAME") && shown.contains("draft") && !shown.contains('{'), "{shown}");
-    let trigger = ["trigger", "create", "--agent", "assistant", "--pattern", r#"{"task_failed": {}}"#, "--prompt-template", "x"];
+    let trigger =
+        ["trigger", "create", "--agent", "assistant", "--pattern", r#"{"task_failed": {}}"#, "--prompt-template", "x"];
     out(&daemon.cli(&trigger));
     let listed = out(&daemon.cli(&["trigger", "list"]));
     assert!(listed.contains("task failed") && !listed.contains('{'), "{listed}");
@@ -154,9 +163,16 @@ fn figures_have_units_and_headings_are_words() {
 fn the_help_of_each_command_has_an_example() {
     let daemon = Daemon::start();
     let help = out(&daemon.cli(&["--help"]));
-    let commands: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")).map(|(name, _)| name)
-        .filter(|name| name.chars().all(|character| character.is_ascii_lowercase() || character == '-' || character.is_ascii_digit()))
-        .filter(|name| name.parse::<u8>().is_err()).collect();
+    let commands: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_once("  "))
+        .map(|(name, _)| name)
+        .filter(|name| {
+            name.chars()
+                .all(|character| character.is_ascii_lowercase() || character == '-' || character.is_ascii_digit())
+        })
+        .filter(|name| name.parse::<u8>().is_err())
+        .collect();
     assert!(commands.len() > 40, "{commands:?}");
     for command in commands {
         let help = out(&daemon.cli(&[command, "--help"]));

@@ -139,7 +139,8 @@ mod tests {
         let of = |schema: Value| words(&schema).unwrap_or_default().join(" ");
         assert_eq!(of(json!({ "type": "string", "enum": ["a", "b"] })), "a b");
         assert_eq!(of(json!({ "enum": ["a", null] })), "a");
-        let described = json!({ "oneOf": [{ "const": "a", "description": "A." }, { "type": "string", "enum": ["b"] }] });
+        let described =
+            json!({ "oneOf": [{ "const": "a", "description": "A." }, { "type": "string", "enum": ["b"] }] });
         assert_eq!(of(json!({ "anyOf": [described, { "type": "null" }] })), "a b");
         assert_eq!(of(json!({ "anyOf": [{ "const": "a" }, { "type": "string" }] })), "", "it may be any text");
         assert_eq!((of(json!({ "type": "string" })), of(json!({ "const": 3 }))), (String::new(), String::new()));

@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn what_is_empty_is_left_out() {
-        let text = render(&json!({"name": "n", "description": "", "tags": ["a", "b"], "model": {"provider": "p"}})).render();
+        let text =
+            render(&json!({"name": "n", "description": "", "tags": ["a", "b"], "model": {"provider": "p"}})).render();
         assert_eq!(text, "name      n\nprovider  p\ntags      a, b\n");
     }
 }

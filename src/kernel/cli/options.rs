@@ -32,9 +32,10 @@ pub(super) fn argument(id: String, input: &Input) -> Arg {
         }
         Takes::Number => arg.value_name("NUMBER").allow_negative_numbers(true),
         Takes::Json => arg.value_name("JSON"),
-        Takes::Text if !input.words.is_empty() => {
-            arg.value_name("WORD").ignore_case(true).value_parser(PossibleValuesParser::new(input.words.iter().cloned()))
-        }
+        Takes::Text if !input.words.is_empty() => arg
+            .value_name("WORD")
+            .ignore_case(true)
+            .value_parser(PossibleValuesParser::new(input.words.iter().cloned())),
         Takes::Text if is_agent(&input.name) => arg.value_name("AGENT").alias(input.name.replace('_', "-")),
         Takes::Text => arg.value_name("TEXT"),
     }

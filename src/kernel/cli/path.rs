@@ -98,7 +98,9 @@ impl Place {
     pub(super) fn listed_by(&self, command: &str) -> Option<String> {
         match &self.means {
             Means::Agent => Some("agent list".to_owned()),
-            Means::Item { list: Some(list), .. } | Means::Text { list: Some(list) } => Some(format!("{command} {list}")),
+            Means::Item { list: Some(list), .. } | Means::Text { list: Some(list) } => {
+                Some(format!("{command} {list}"))
+            }
             Means::Item { noun, .. } => Some(format!("{noun} list")),
             Means::Text { list: None } => None,
         }

@@ -260,10 +260,12 @@ impl Deed {
         let name = &self.name;
         let next = match (&error, self.places.last()) {
             (Error::Answer { status: 400 | 422, .. }, _) => format!("see `agentsvc {command} {name} --help`"),
-            (Error::Answer { status: 404, message }, Some(place)) if !message.contains("did you mean") => match place.listed_by(command) {
-                Some(list) => format!("list them with `agentsvc {list}`"),
-                None => return error,
-            },
+            (Error::Answer { status: 404, message }, Some(place)) if !message.contains("did you mean") => {
+                match place.listed_by(command) {
+                    Some(list) => format!("list them with `agentsvc {list}`"),
+                    None => return error,
+                }
+            }
             _ => return error,
         };
         match error {

@@ -174,7 +174,10 @@ mod tests {
         let row = "ID  TITLE  CREATED AT                 COST\ni   a      2026-11-27T00:00:00.000Z  $0.50\n";
         assert_eq!(shown(&list, &[]), format!("{row}(There are more: add `--cursor c`.)"));
         assert_eq!(shown(&list, &[("Y", "/x/y")]), "Y\n1\n(There are more: add `--cursor c`.)");
-        assert_eq!((shown(&json!([]), &[]), shown(&json!({"open_tasks": []}), &[])), ("(No items.)".into(), "(No open tasks.)".into()));
+        assert_eq!(
+            (shown(&json!([]), &[]), shown(&json!({"open_tasks": []}), &[])),
+            ("(No items.)".into(), "(No open tasks.)".into())
+        );
         let schedules = Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false };
         assert_eq!(answer(&json!([]), &[], &schedules).note.as_deref(), Some("No schedules. Create one."));
         let narrowed = Items { is_narrowed: true, ..Items::default() };
@@ -198,7 +201,10 @@ mod tests {
     #[test]
     fn counters_are_one_line_and_ids_are_said_once() {
         let schedule = json!({"id": "1", "schedule_id": "1", "agent_id": "2", "outcomes": {"fired": 3, "failed": 0, "over_budget": 1}, "of": {"a": 0, "b": 0}});
-        assert_eq!(shown(&schedule, &[]), "id        1\nagent id  2\nof        none\noutcomes  3 fired, 1 over budget\n");
+        assert_eq!(
+            shown(&schedule, &[]),
+            "id        1\nagent id  2\nof        none\noutcomes  3 fired, 1 over budget\n"
+        );
         assert_eq!(shown(&json!({"today": {"calls": 2, "cost_usd": 1}}), &[]), "today calls  2\ntoday cost   $1.00\n");
     }
 

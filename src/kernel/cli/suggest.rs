@@ -50,7 +50,8 @@ fn place_of(routes: Routes, verb: &str, path: &str, body: Option<&Value>) -> Opt
     let all = routes(&segments.get(..3)?.join("/"));
     let is_list = |path: &str| all.iter().any(|operation| operation.verb == Verb::Get && operation.path == path);
     let fitting = all.iter().filter(|operation| operation.verb.as_str() == verb && fits(operation, &segments));
-    let pattern: Vec<&str> = fitting.min_by_key(|operation| operation.path.matches('{').count())?.path.split('/').collect();
+    let pattern: Vec<&str> =
+        fitting.min_by_key(|operation| operation.path.matches('{').count())?.path.split('/').collect();
     let named = (0..pattern.len()).rev().filter(|at| pattern[*at].starts_with('{')).find_map(|at| {
         let typed = percent_decode_str(segments[at]).decode_utf8_lossy().into_owned();
         let is_name = typed.parse::<Uuid>().is_err() && is_list(&pattern[..at].join("/"));

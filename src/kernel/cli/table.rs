@@ -14,8 +14,19 @@ const GAP: &str = "  ";
 const STATES: [&str; 4] = ["STATE", "STATUS", "OUTCOME", "HEALTH"];
 /// Words for what goes well, for what waits, and for what does not go on.
 const GOOD: [&str; 13] = [
-    "active", "approved", "authorized", "available", "completed", "configured", "connected", "done", "ok", "pass", "ready",
-    "running", "started",
+    "active",
+    "approved",
+    "authorized",
+    "available",
+    "completed",
+    "configured",
+    "connected",
+    "done",
+    "ok",
+    "pass",
+    "ready",
+    "running",
+    "started",
 ];
 const WAITS: [&str; 8] = ["connecting", "paused", "pending", "queued", "skipped", "stopped", "waiting", "warn"];
 const BAD: [&str; 9] =
@@ -156,7 +167,8 @@ impl Table {
         let is_right: Vec<bool> = (0..columns).map(|column| self.all(column, is_number)).collect();
         let mut text = String::new();
         let heading = Some(&self.headings).filter(|headings| !headings.is_empty());
-        for (cells, is_heading) in heading.map(|cells| (cells, true)).into_iter().chain(self.rows.iter().map(|row| (row, false)))
+        for (cells, is_heading) in
+            heading.map(|cells| (cells, true)).into_iter().chain(self.rows.iter().map(|row| (row, false)))
         {
             let mut line = String::new();
             for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
@@ -292,14 +304,21 @@ mod tests {
         assert!(styled.contains("\u{1b}[31mFailed\u{1b}[0m    1\n"), "{styled:?}");
         let plain = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m"].iter().fold(styled, |text, style| text.replace(style, ""));
         assert_eq!(plain, table.render());
-        assert_eq!((style_of("Completed"), style_of("pending"), style_of("x")), (Some(Style::Green), Some(Style::Yellow), None));
+        assert_eq!(
+            (style_of("Completed"), style_of("pending"), style_of("x")),
+            (Some(Style::Green), Some(Style::Yellow), None)
+        );
     }
 
     #[test]
     fn a_list_without_rows_is_said_beside_the_output() {
-        let empty = || Table::of("schedules", &[], &[("ID", "/id")]).hint("Create one with `agentsvc schedule create`.");
+        let empty =
+            || Table::of("schedules", &[], &[("ID", "/id")]).hint("Create one with `agentsvc schedule create`.");
         let shown = Shown::from(empty());
-        assert_eq!((shown.text.as_str(), shown.note.as_deref()), ("", Some("No schedules. Create one with `agentsvc schedule create`.")));
+        assert_eq!(
+            (shown.text.as_str(), shown.note.as_deref()),
+            ("", Some("No schedules. Create one with `agentsvc schedule create`."))
+        );
         let shown = Shown::from("head\n".to_owned()).and_below(empty());
         assert_eq!((shown.text.as_str(), shown.note), ("head\n", None));
         let rows = [json!({ "id": "1" })];

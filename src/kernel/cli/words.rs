@@ -120,9 +120,15 @@ mod tests {
     fn numbers_have_the_unit_that_their_key_names() {
         let of = |key: &str, value: Value| of(key, &value, None);
         assert_eq!([-0.5, 0.000_000_1, 1.005].map(dollars), ["-$0.50", "$0.00", "$1.00"]);
-        assert_eq!((of("cost_usd", json!(0.002_51)), of("daily_limit_usd", json!(0))), ("$0.00251".into(), "no limit".into()));
+        assert_eq!(
+            (of("cost_usd", json!(0.002_51)), of("daily_limit_usd", json!(0))),
+            ("$0.00251".into(), "no limit".into())
+        );
         assert_eq!((of("latency_ms", json!(4.25)), of("turn_ms_p95", json!(1_240))), ("4.2 ms".into(), "1.2 s".into()));
-        assert_eq!((of("size_bytes", json!(2_048)), of("uptime_secs", json!(65))), ("2.00 KiB".into(), "1 min 5 s".into()));
+        assert_eq!(
+            (of("size_bytes", json!(2_048)), of("uptime_secs", json!(65))),
+            ("2.00 KiB".into(), "1 min 5 s".into())
+        );
         assert_eq!((of("took_ms", json!(125_000)), of("enabled", json!(true))), ("2 min 5 s".into(), "yes".into()));
         assert_eq!((of("rate_limited", json!(0)), of("count", json!(3))), ("0".into(), "3".into()));
         assert_eq!((count(1, "agent"), count(0, "agent")), ("1 agent".into(), "0 agents".into()));
@@ -135,6 +141,9 @@ mod tests {
             "transport": { "type": "http", "url": "u", "none": null }, "list": [{ "a": 1 }, "b", []] });
         let said = |pointer| said(&item, pointer, None);
         assert_eq!((said("/pattern"), said("/on")), ("task failed".into(), "content match (text: x)".into()));
-        assert_eq!((said("/transport"), said("/list"), said("/gone")), ("type: http, url: u".into(), "a: 1, b".into(), String::new()));
+        assert_eq!(
+            (said("/transport"), said("/list"), said("/gone")),
+            ("type: http, url: u".into(), "a: 1, b".into(), String::new())
+        );
     }
 }

@@ -10,7 +10,7 @@ use agentsvc_api::pairing::host::{PairingHost, PairingPolicy};
 use agentsvc_systems::pairing;
 
 use self::config::Pairing;
-use crate::kernel::cli::{Example, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::settings::Settings;
@@ -26,7 +26,8 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     commands: &[Subcommand::group::<cli::Device>(38, "device", "List, pair and remove phones and other devices")
-        .examples(&[Example::new("device pair --role owner", "Print a QR code that pairs a phone")])],
+        .examples(&[Example::new("device pair --role owner", "Print a QR code that pairs a phone")])
+        .under(Group::Access)],
     ..Domain::EMPTY
 };
 

@@ -120,6 +120,16 @@ fn long_lists_go_to_the_pager() {
 }
 
 #[test]
+fn a_noun_is_understood_in_the_plural() {
+    let daemon = Daemon::start();
+    let id = text(&daemon.post("/api/goals", &json!({ "title": "ship it" })).expect(201)["id"]);
+    assert!(out(&daemon.cli(&["goals", "ls"])).contains(&id));
+    assert!(out(&daemon.cli(&["goals", "show", "ship it"])).contains(&id));
+    assert!(out(&daemon.cli(&["agents", "list"])).contains("assistant"));
+    assert!(out(&daemon.cli(&["approval", "count"])).contains('0'));
+}
+
+#[test]
 fn the_beginning_of_an_id_stands_for_it() {
     let daemon = Daemon::start();
     let agent = daemon.agent("scout");

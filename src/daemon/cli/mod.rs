@@ -83,7 +83,7 @@ fn subcommands() -> Vec<Subcommand> {
 
 /// What reads the command line.
 /// `whole` says of which subcommands it must know those that are made from routes, which takes a while.
-fn parser(whole: impl Fn(&str) -> bool) -> Command {
+fn parser(whole: impl Fn(&Subcommand) -> bool) -> Command {
     Global::augment_args(Command::new("agentsvc"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
@@ -93,9 +93,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommands(
-            subcommands().iter().map(|subcommand| subcommand.command(whole(subcommand.name).then_some(routes))),
-        )
+        .subcommands(subcommands().iter().map(|subcommand| subcommand.command(whole(subcommand).then_some(routes))))
 }
 
 /// The subcommands by their groups.
@@ -136,7 +134,8 @@ pub fn main() -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    let typed = parser(|name| given.iter().any(|given| given == name || is_about_all(given))).get_matches();
+    let is_meant = |subcommand: &Subcommand| given.iter().any(|it| subcommand.is_called(it) || is_about_all(it));
+    let typed = parser(is_meant).get_matches();
     match run(&typed) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has left; it has what it wanted.
@@ -264,6 +263,9 @@ mod tests {
             "event create --event-type deployed",
             "audit list --limit 3",
             "audit ls",
+            "agents list",
+            "approval show 01890000-0000-7000-8000-000000000000",
+            "history --step day",
             "budget list",
             "status",
             "agent create a.toml",

@@ -157,11 +157,12 @@ fn name_of(operation: &Operation, prefix: &str, others: &[Operation]) -> String 
     let words: Vec<&str> = segments.iter().copied().filter(|segment| !segment.starts_with('{')).collect();
     let is_one = segments.last().is_some_and(|last| last.starts_with('{'));
     let shares = others.iter().filter(|other| other.path == operation.path).count() > 1;
+    let posts = others.iter().any(|other| other.path == operation.path && other.verb == Verb::Post);
     let has_ones = others.iter().any(|other| other.path.starts_with(&format!("{}/{{", operation.path)));
     let deed = match operation.verb {
         Verb::Get if is_one => "show",
         Verb::Get if words.is_empty() => {
-            if has_ones {
+            if has_ones || posts {
                 "list"
             } else {
                 "show"

@@ -161,17 +161,17 @@ impl Subcommand {
         };
         let command = with_headings(with_examples(command, self.examples), self.headings);
         let command = if let Some(alias) = self.alias { command.alias(alias) } else { command };
-        let command = if command.is_subcommand_required_set() { command.alias(self.plural()) } else { command };
         command.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
     }
 
-    /// Is it called so? A noun is understood in the plural, too: `agents list`.
-    pub(crate) fn is_called(&self, typed: &str) -> bool {
-        typed == self.name || Some(typed) == self.alias || typed == self.plural()
+    /// Does nothing happen without a word behind it?
+    pub(crate) fn is_noun(&self) -> bool {
+        (self.options)(Command::new(self.name)).is_subcommand_required_set()
     }
 
-    fn plural(&self) -> String {
-        format!("{}s", self.name)
+    /// Is it called so?
+    pub(crate) fn is_called(&self, typed: &str) -> bool {
+        typed == self.name || Some(typed) == self.alias
     }
 
     /// Runs it with what was typed.

@@ -112,6 +112,7 @@ fn long_lists_go_to_the_pager() {
     let paged = |line: &str| {
         let mut terminal = Command::new("script");
         terminal.args(["-qefc", line, "/dev/null"]).env("AGENTSVC_HOME", daemon.home()).env("AGENTSVC_PAGER", "wc -l");
+        terminal.stdin(Stdio::null());
         String::from_utf8_lossy(&terminal.output().unwrap().stdout).trim().to_owned()
     };
     let lines = paged(&line);
@@ -157,10 +158,13 @@ fn figures_have_units_and_headings_are_words() {
         ["schedule", "create", "--agent", "assistant", "--cron", "@daily", "--prompt", "x", "--name", "news"];
     let made = out(&daemon.cli(&schedule));
     assert!(made.contains("outcomes") && made.contains("none") && !made.contains("schedule id"), "{made}");
-    let steps = r#"[{"name": "draft", "agent_name": "assistant", "prompt": "{{input}}"}]"#;
+    let steps = r#"[{"name": "draft", "agent_name": "assistant", "prompt": "draft it"}]"#;
     out(&daemon.cli(&["workflow", "create", "--name", "nightly", "--steps", steps]));
     let shown = out(&daemon.cli(&["workflow", "show", "nightly"]));
-    assert!(shown.contains("\nsteps:\nNAME") && shown.contains("draft") && !shown.contains('{'), "{shown}");
+    assert!(
+        shown.contains("\nsteps:\n") && shown.contains("NAME") && shown.contains("draft") && !shown.contains('{'),
+        "{shown}"
+    );
     let trigger =
         ["trigger", "create", "--agent", "assistant", "--pattern", r#"{"task_failed": {}}"#, "--prompt-template", "x"];
     out(&daemon.cli(&trigger));

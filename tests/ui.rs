@@ -92,6 +92,7 @@ cases! {
         tables_are_compact_when_asked,
         a_phone_has_all_pages_in_its_menu,
     }
+    documentation { pictures }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,

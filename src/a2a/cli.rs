@@ -77,9 +77,8 @@ impl Run for A2aCommand {
             Self::Discover(discover) => discover.run(context),
             Self::Remove(Named { agent }) => {
                 let path = format!("/api/a2a/agents/{}", encoded(&agent));
-                context.block_on(async { context.client()?.delete(&path).await })?;
-                output::note(&format!("removed {agent}"));
-                Ok(())
+                let answer = context.block_on(async { context.client()?.delete(&path).await })?;
+                context.print(&answer, |_| format!("removed {agent}\n"))
             }
             Self::Send(send) => send.run(context),
             Self::Status(Task { task }) => {
@@ -95,12 +94,11 @@ impl Discover {
     fn run(self, context: &Context) -> Result<(), Error> {
         let body = self.body(|name| std::env::var(name).ok())?;
         let answer = context.block_on(async { context.client()?.post("/api/a2a/discover", Some(&body)).await })?;
-        if context.json() {
-            return output::json(&answer);
+        if !context.json() {
+            output::note(&format!("discovered {}", field(&answer, "/name")));
         }
-        output::note(&format!("discovered {}", field(&answer, "/name")));
         let columns = [("SKILL", "/name"), ("ID", "/id"), ("DESCRIPTION", "/description")];
-        output::print(&output::clean(&Table::of(items(&answer, "skills"), &columns).render()))
+        context.print(&answer, |answer| Table::of("skills", items(answer, "skills"), &columns))
     }
 
     /// The request, with the value of a variable of the environment.
@@ -154,7 +152,7 @@ fn show(context: &Context, answer: &Value) -> Result<(), Error> {
     if text.is_empty() { Ok(()) } else { output::line(&output::clean(&text)) }
 }
 
-fn rows(answer: &Value) -> String {
+fn rows(answer: &Value) -> Table {
     let columns = [
         ("NAME", "/name"),
         ("URL", "/url"),
@@ -162,7 +160,8 @@ fn rows(answer: &Value) -> String {
         ("HEADER", "/header"),
         ("DESCRIPTION", "/description"),
     ];
-    Table::of(items(answer, "agents"), &columns).render()
+    let hint = "Discover one with `agentsvc a2a discover <URL>`.";
+    Table::of("external agents", items(answer, "agents"), &columns).hint(hint)
 }
 
 #[cfg(test)]
@@ -189,9 +188,9 @@ mod tests {
     fn agents_are_rows() {
         let list = json!({ "agents": [{ "name": "a", "url": "https://a.example", "protocol_version": "1.0", "header": null, "description": "d" }] });
         assert!(
-            rows(&list).lines().nth(1).is_some_and(|row| row.starts_with("a     https://a.example  1.0")),
+            rows(&list).render().lines().nth(1).is_some_and(|row| row.starts_with("a     https://a.example       1.0")),
             "{}",
-            rows(&list)
+            rows(&list).render()
         );
     }
 }

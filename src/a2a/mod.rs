@@ -13,7 +13,7 @@ use agentsvc_api::a2a::host::A2aHost;
 use agentsvc_api::a2a::outbound::host::A2aOutbound;
 use agentsvc_systems::a2a;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::ToolParts;
@@ -26,6 +26,10 @@ pub const DOMAIN: Domain = Domain {
     performers,
     brings: |brought| brought.add(outbound::tools::ALL),
     commands: &[Subcommand::group::<cli::A2aCommand>(24, "a2a", "Discover and call external agents over A2A")
+        .examples(&[
+            Example::new("a2a discover https://agents.example", "Add an external agent"),
+            Example::new("a2a send helper 'What is new?'", "Send it a message, and print the answer"),
+        ])
         .under(Group::Connections)],
     open: |opening| {
         let (settings, web, vault) = (opening.settings.clone(), opening.web.clone(), opening.vault.clone());

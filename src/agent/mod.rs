@@ -36,7 +36,14 @@ pub const DOMAIN: Domain = Domain {
     },
     performers,
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")
-        .with(&[Resource::at("/api/agents").without(&["/api/agents", "/api/agents/{id}/update"])])
+        .with(&[Resource::at("/api/agents").called("agents").without(&["/api/agents/{id}/update"]).columns(&[
+            ("NAME", "/name"),
+            ("STATE", "/state"),
+            ("PROVIDER", "/model_provider"),
+            ("MODEL", "/model_name"),
+            ("CREATED", "/created_at"),
+            ("ID", "/id"),
+        ])])
         .headed(cli::HEADINGS)
         .examples(cli::EXAMPLES)
         .under(Group::Agents)],

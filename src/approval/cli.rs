@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{clean, field, items, moment, now};
+use crate::kernel::cli::output::{Shown, Table, clean, field, items, moment};
+use crate::kernel::cli::screen::Screen;
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `approvals`.
@@ -90,12 +91,13 @@ impl Run for Approvals {
     }
 }
 
-fn listed(answer: &Value) -> String {
+fn listed(answer: &Value) -> Shown {
     let mut text = String::new();
+    let now = Screen::of_stdout().now;
     for approval in items(answer, "approvals") {
         let of = |key: &str| field(approval, key);
         let action = clean(&of("/action").replace('\n', " ")).into_owned();
-        let (id, expires) = (of("/id"), moment(of("/expires_at"), now()));
+        let (id, expires) = (of("/id"), moment(of("/expires_at"), now));
         text.push_str(&format!("{id}  {action}  agent {}  expires {expires}\n", clean(&of("/agent"))));
         let form = approval["answer_schema"].get("properties").map(Value::to_string);
         let lines =
@@ -105,7 +107,8 @@ fn listed(answer: &Value) -> String {
             text.push_str(&format!("    {}\n", clean(&line.replace('\n', " "))));
         }
     }
-    if text.is_empty() { "No pending approvals.\n".to_owned() } else { text }
+    // The sentence of an empty list, by its one writer.
+    if text.is_empty() { Table::list("pending approvals", &[]).into() } else { text.into() }
 }
 
 fn decided(answer: &Value) -> String {

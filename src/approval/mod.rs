@@ -3,7 +3,7 @@
 mod cli;
 pub mod config;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -16,6 +16,13 @@ pub const DOMAIN: Domain = Domain {
             ("Decide", &["list", "show", "approve", "reject", "batch"]),
             ("Request and review", &["create", "count", "audit"]),
             ("Second factor", &["totp-setup", "totp-confirm", "totp-status", "totp-delete", "totp-revoke"]),
+        ])
+        .examples(&[
+            Example::new("approvals list", "List what waits for you"),
+            Example::new(
+                "approvals approve 01a2285f-683a-7000",
+                "Let the action run; the beginning of the id is enough",
+            ),
         ])
         .also("approval")
         .under(Group::Agents)],

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::output::{self, Shown, Table};
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `dream`.
@@ -36,18 +36,15 @@ impl Run for Dream {
             Self::Run { agent } => context.block_on(act(agent, "trigger"))?,
             Self::Abort { agent } => context.block_on(act(agent, "abort"))?,
         };
-        if context.json() {
-            return output::json(&answer);
-        }
-        match self {
-            Self::Status => output::print(&render(&answer)),
-            Self::Run { .. } => output::line("The run was started."),
-            Self::Abort { .. } => output::line("The run stops."),
-        }
+        context.print(&answer, |answer| match self {
+            Self::Status => render(answer),
+            Self::Run { agent } => format!("started a run for {agent}\n").into(),
+            Self::Abort { agent } => format!("stopping the run of {agent}\n").into(),
+        })
     }
 }
 
-fn render(answer: &Value) -> String {
+fn render(answer: &Value) -> Shown {
     let columns = [
         ("AGENT", "/agent_name"),
         ("ENABLED", "/auto_dream_enabled"),
@@ -56,11 +53,12 @@ fn render(answer: &Value) -> String {
         ("RUN", "/progress/state"),
         ("LAST", "/last_run/outcome"),
     ];
-    let mut text = Table::of(output::items(answer, "agents"), &columns).render();
+    let shown = Shown::from(Table::of("agents", output::items(answer, "agents"), &columns));
     if answer["enabled"] == false {
-        text.push_str("Auto-dream is disabled; set [auto_dream] enabled.\n");
+        let hint = "Auto-dream is off; turn it on with `agentsvc config set auto_dream.enabled true`.\n";
+        return shown.and(hint.to_owned());
     }
-    text
+    shown
 }
 
 #[cfg(test)]
@@ -73,8 +71,8 @@ mod tests {
     fn a_row_per_agent_and_whether_it_is_on() {
         let agent = json!({ "agent_name": "scout", "auto_dream_enabled": true, "sessions_since_last": 3,
             "effective_min_sessions": 5, "progress": null, "last_run": { "outcome": "completed" } });
-        let text = render(&json!({ "enabled": false, "agents": [agent] }));
-        assert!(text.contains("scout") && text.contains("completed") && text.contains("is disabled"), "{text}");
-        assert!(!render(&json!({ "enabled": true, "agents": [] })).contains("disabled"));
+        let text = render(&json!({ "enabled": false, "agents": [agent] })).text;
+        assert!(text.contains("scout") && text.contains("completed") && text.contains("is off"), "{text}");
+        assert!(render(&json!({ "enabled": true, "agents": [] })).text.is_empty());
     }
 }

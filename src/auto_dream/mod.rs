@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::auto_dream::settings::DreamSettings;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -15,6 +15,10 @@ pub const DOMAIN: Domain = Domain {
     name: "auto_dream",
     uses: &["config", "usage"],
     commands: &[Subcommand::group::<cli::Dream>(28, "dream", "Show, start and stop the consolidation of memory")
+        .examples(&[
+            Example::new("dream status", "List the agents that consolidate their memory"),
+            Example::new("dream run assistant", "Consolidate the memory of an agent now"),
+        ])
         .under(Group::Abilities)],
     open: |opening| {
         opening.provide::<dyn DreamSettings>(Arc::new(config::InForce(opening.settings.clone())));

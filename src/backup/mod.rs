@@ -61,6 +61,10 @@ pub const DOMAIN: Domain = Domain {
             "restore",
             "Restore a backup into the running daemon or an unused home",
         )
+        .examples(&[
+            Example::new("restore agentsvc-1.tar.zst --dry-run", "Show what would change"),
+            Example::new("restore agentsvc-1.tar.zst --components agents,skills", "Only these parts"),
+        ])
         .under(Group::Operations),
     ],
     ..Domain::EMPTY

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{Table, field, items};
-use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::cli::output::{Shown, Table, field, items};
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
 
 /// Subcommands of `channel`.
@@ -176,9 +176,9 @@ impl Pair {
     fn run(self, context: &Context) -> Result<(), Error> {
         const PAIRINGS: &str = "/api/channels/pairings";
         if let Some(id) = self.remove {
-            context.block_on(async { context.client()?.delete(&format!("{PAIRINGS}/{}", encoded(&id))).await })?;
-            output::note(&format!("removed {id}"));
-            return Ok(());
+            let path = format!("{PAIRINGS}/{}", encoded(&id));
+            let answer = context.block_on(async { context.client()?.delete(&path).await })?;
+            return context.print(&answer, |_| format!("removed {id}\n"));
         }
         let Some(name) = self.name else { return context.show(PAIRINGS, pairings) };
         let body = json!({ "channel": name, "conversation": self.chat });
@@ -187,7 +187,7 @@ impl Pair {
     }
 }
 
-fn rows(answer: &Value) -> String {
+fn rows(answer: &Value) -> Table {
     let columns = [
         ("NAME", "/name"),
         ("PLATFORM", "/display_name"),
@@ -198,10 +198,11 @@ fn rows(answer: &Value) -> String {
         ("REFUSED", "/messages_refused"),
         ("LAST ERROR", "/last_error"),
     ];
-    Table::of(items(answer, "channels"), &columns).render()
+    let hint = "Add one with `agentsvc channel add`; `agentsvc channel list --available` lists the platforms.";
+    Table::of("channels", items(answer, "channels"), &columns).hint(hint)
 }
 
-fn platforms(answer: &Value) -> String {
+fn platforms(answer: &Value) -> Table {
     let columns = [
         ("ID", "/id"),
         ("NAME", "/name"),
@@ -210,21 +211,22 @@ fn platforms(answer: &Value) -> String {
         ("CHANNELS", "/channels"),
         ("DESCRIPTION", "/description"),
     ];
-    Table::of(items(answer, "channels"), &columns).render()
+    Table::of("platforms", items(answer, "channels"), &columns)
 }
 
-fn sites(answer: &Value) -> String {
+fn sites(answer: &Value) -> Table {
     let columns = [("NAME", "/name"), ("AGENT", "/agent"), ("TOKEN", "/token"), ("ORIGINS", "/allowed_origins")];
-    Table::of(items(answer, "web_chats"), &columns).render()
+    Table::of("web chats", items(answer, "web_chats"), &columns)
+        .hint("Add one to config.toml under `[channels.web_chat]`.")
 }
 
 /// The values of a channel or of a platform; why they are not known otherwise.
-fn fields(answer: &Value) -> String {
+fn fields(answer: &Value) -> Shown {
     let of_platform = answer.get("schema").filter(|schema| !schema.is_null());
     let schema = of_platform.unwrap_or(answer);
     if !schema["fields"].is_array() {
         let why = if answer["fields_error"].is_string() { "/fields_error" } else { "/schema_error" };
-        return format!("the values are not known: {}\n", field(answer, why));
+        return format!("the values are not known: {}\n", field(answer, why)).into();
     }
     let columns = [
         ("KEY", "/key"),
@@ -234,7 +236,7 @@ fn fields(answer: &Value) -> String {
         ("VALUE", "/value"),
         ("LABEL", "/label"),
     ];
-    Table::of(items(schema, "fields"), &columns).render()
+    Table::of("values", items(schema, "fields"), &columns).into()
 }
 
 fn saved(answer: &Value) -> String {
@@ -269,7 +271,7 @@ fn lines(answer: &Value) -> String {
     items(answer, "lines").map(line).collect()
 }
 
-fn pairings(answer: &Value) -> String {
+fn pairings(answer: &Value) -> Table {
     let columns = [
         ("ID", "/id"),
         ("CHANNEL", "/channel"),
@@ -279,7 +281,8 @@ fn pairings(answer: &Value) -> String {
         ("SINCE", "/created_at"),
         ("EXPIRES", "/expires_at"),
     ];
-    Table::of(items(answer, "pairings"), &columns).render()
+    let hint = "Pair one with `agentsvc channel pair <CHANNEL>`.";
+    Table::of("paired chats", items(answer, "pairings"), &columns).hint(hint)
 }
 
 fn paired(answer: &Value) -> String {
@@ -316,17 +319,17 @@ mod tests {
     #[test]
     fn answers_are_rows_and_sentences() {
         let list = json!({ "channels": [{ "name": "bot", "display_name": "Ntfy", "state": "started", "messages_received": 2 }] });
-        let row = rows(&list).lines().nth(1).unwrap().to_owned();
+        let row = rows(&list).render().lines().nth(1).unwrap().to_owned();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["bot", "Ntfy", "started", "2"]);
         let list = json!({ "web_chats": [{ "name": "shop", "agent": "a", "token": "t", "allowed_origins": ["https://x", "https://y"] }] });
-        let row = sites(&list).lines().nth(1).unwrap().to_owned();
+        let row = sites(&list).render().lines().nth(1).unwrap().to_owned();
         assert!(row.starts_with("shop") && row.contains("https://x") && row.contains("https://y"), "{row}");
         let schema = json!({ "fields": [{ "key": "K", "type": "secret", "required": true, "is_set": false }] });
         for answer in [schema.clone(), json!({ "schema": schema })] {
-            assert!(fields(&answer).contains("K    secret"), "{}", fields(&answer));
+            assert!(fields(&answer).text.contains("K    secret"), "{:?}", fields(&answer));
         }
-        assert_eq!(fields(&json!({ "schema": null, "schema_error": "x" })), "the values are not known: x\n");
-        assert_eq!(fields(&json!({ "fields": null, "fields_error": "y" })), "the values are not known: y\n");
+        assert_eq!(fields(&json!({ "schema": null, "schema_error": "x" })).text, "the values are not known: x\n");
+        assert_eq!(fields(&json!({ "fields": null, "fields_error": "y" })).text, "the values are not known: y\n");
         let stored =
             json!({ "name": "bot", "created": true, "hot_actions_applied": ["started"], "shadowed_secrets": ["K"] });
         assert!(saved(&stored).starts_with("added bot\n  started\n  K is stored but not used"), "{}", saved(&stored));

@@ -54,7 +54,7 @@ use agentsvc_components::channel::signal::ChatSignal;
 use agentsvc_systems::channel::SEND;
 use tokio::runtime::Handle;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::exchange::Exchange;
@@ -95,6 +95,15 @@ pub const DOMAIN: Domain = Domain {
         "channel",
         "List, set up, test and remove channels; allow chats",
     )
+    .examples(&[
+        Example::new("channel list --available", "List the platforms, such as Telegram and Slack"),
+        Example::new("channel add telegram --fields", "List the values that a channel needs"),
+        Example::new(
+            "channel add telegram --set TELEGRAM_BOT_TOKEN --agent assistant",
+            "Take a value from the environment",
+        ),
+        Example::new("channel test telegram --to 123456", "Send a test message"),
+    ])
     .under(Group::Connections)],
     ..Domain::EMPTY
 };

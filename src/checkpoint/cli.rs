@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::output::{self, Shown, Table};
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `checkpoint`.
@@ -45,13 +45,10 @@ impl Run for Checkpoint {
                 context.block_on(client.post("/api/checkpoints/restore", Some(&body)))?
             }
         };
-        if context.json() {
-            return output::json(&answer);
-        }
-        match self {
-            Self::List { .. } => output::print(&listed(&answer)),
-            Self::Restore { .. } => output::print(&restored(&answer)),
-        }
+        context.print(&answer, |answer| match self {
+            Self::List { .. } => Shown::from(listed(answer)),
+            Self::Restore { .. } => restored(answer).into(),
+        })
     }
 }
 
@@ -60,13 +57,13 @@ fn whole(dir: &str) -> String {
     absolute(Path::new(dir)).ok().and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| dir.to_owned())
 }
 
-fn listed(answer: &Value) -> String {
+fn listed(answer: &Value) -> Table {
     if answer["checkpoints"].is_array() {
         let columns = [("COMMIT", "/commit"), ("CREATED", "/created_at"), ("TOOL", "/tool"), ("PATH", "/path")];
-        return Table::of(output::items(answer, "checkpoints"), &columns).render();
+        return Table::of("checkpoints", output::items(answer, "checkpoints"), &columns);
     }
     let columns = [("DIRECTORY", "/working_dir"), ("NEWEST", "/last_at")];
-    Table::of(output::items(answer, "directories"), &columns).render()
+    Table::of("checkpoints", output::items(answer, "directories"), &columns)
 }
 
 fn restored(answer: &Value) -> String {
@@ -86,9 +83,9 @@ mod tests {
     #[test]
     fn a_row_per_checkpoint_or_directory_and_what_was_not_restored() {
         let row = json!({ "commit": "abcd", "created_at": "2026-01-01", "tool": "file_write", "path": "a.txt" });
-        let text = listed(&json!({ "checkpoints": [row] }));
+        let text = listed(&json!({ "checkpoints": [row] })).render();
         assert!(text.contains("abcd") && text.contains("a.txt") && !text.contains("DIRECTORY"), "{text}");
-        let text = listed(&json!({ "directories": [{ "working_dir": "/w/ann", "last_at": null }] }));
+        let text = listed(&json!({ "directories": [{ "working_dir": "/w/ann", "last_at": null }] })).render();
         assert!(text.contains("/w/ann"), "{text}");
         let answer = json!({ "files": 1, "checkpoint": "ef01",
             "not_restored": [{ "path": "b", "error": "it is too large" }] });

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use agentsvc_api::checkpoint::checkpoints::Checkpoints;
 
 pub(crate) use self::store::{Change, CheckpointStore};
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -36,6 +36,10 @@ pub const DOMAIN: Domain = Domain {
         "checkpoint",
         "List and restore files as they were before tools changed them",
     )
+    .examples(&[
+        Example::new("checkpoint list", "List the directories that have checkpoints"),
+        Example::new("checkpoint restore ./work 3f9a", "Restore the files of one"),
+    ])
     .under(Group::Operations)],
     open: |opening| {
         let store = CheckpointStore::new(opening.home.root().join("checkpoints"));

@@ -32,7 +32,7 @@ use crate::hand::config::Hands;
 use crate::history::config::History;
 use crate::hook::config::WebhookTriggers;
 use crate::inbox::config::Inbox;
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::config::text::directory;
 pub use crate::kernel::config::{
     ChangeError, ConfigFile, Difference, Document, Editable, Error, FileError, Former, Problem, Problems, Secret,
@@ -115,9 +115,14 @@ pub const DOMAIN: Domain = Domain {
         "terminal",
         "history",
     ],
-    commands: &[
-        Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
-    ],
+    commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")
+        .examples(&[
+            Example::new("config set budget.daily_limit_usd 10", "Set one key"),
+            Example::new("config get default_model.model", "Print one value"),
+            Example::new("config keys", "List all keys, and what they take"),
+            Example::new("config check", "Check the file before a start"),
+        ])
+        .under(Group::Daemon)],
     ..Domain::EMPTY
 };
 

@@ -29,14 +29,10 @@ impl Run for Doctor {
             return repair(&home, context);
         }
         let report = {
-            let _waiting = Waiting::on("looking");
+            let _waiting = Waiting::on("checking");
             doctor::examine(home, Options { offline: self.offline })
         };
-        if context.json() {
-            output::json(&report)?
-        } else {
-            output::print(&render(&report))?
-        }
+        context.print(&report, render)?;
         let failed = report.checks.iter().filter(|checked| checked.finding.status == Status::Fail).count();
         match failed {
             0 => Ok(()),
@@ -95,8 +91,8 @@ fn render_restore(mended: &Mended) -> String {
     }
 }
 
-fn render(report: &Report) -> String {
-    let mut table = Table::new(&[]);
+fn render(report: &Report) -> Table {
+    let mut table = Table::pairs().states_in(0);
     for checked in &report.checks {
         let mut lines = checked.finding.message.lines();
         table.row([checked.finding.status.as_str(), checked.name, lines.next().unwrap_or_default()]);
@@ -107,7 +103,7 @@ fn render(report: &Report) -> String {
             table.row(["", "", &format!("-> {fix}")]);
         }
     }
-    table.render()
+    table
 }
 
 #[cfg(test)]
@@ -127,7 +123,7 @@ mod tests {
             Checked { name: "clock", finding: finding(Status::Pass, "noon", None) },
         ];
         let report = Report { status: Status::Fail, version: "1", home: "/h".to_owned(), running: false, checks };
-        let text = render(&report);
+        let text = render(&report).render();
         for line in ["fail  config  a\n", "b\n", "-> mend it\n", "pass  clock   noon\n"] {
             assert!(text.contains(line), "{line:?} in {text}");
         }

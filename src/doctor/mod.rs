@@ -43,7 +43,17 @@ pub const DOMAIN: Domain = Domain {
         ])
         .under(Group::Daemon),
         Subcommand::group::<audit::Audit>(21, "audit", "Show, verify and accept the audit log")
-            .with(&[Resource::at("/api/audit").listed_at("/api/audit/recent")])
+            .with(&[Resource::at("/api/audit").listed_at("/api/audit/recent").columns(&[
+                ("TIME", "/timestamp"),
+                ("EVENT", "/event_type"),
+                ("AGENT", "/agent"),
+                ("ACTOR", "/actor"),
+                ("DETAILS", "/details"),
+            ])])
+            .examples(&[
+                Example::new("audit list --event-type tool_called", "List the newest calls of tools"),
+                Example::new("audit verify", "Check that nobody changed the log"),
+            ])
             .under(Group::Operations),
     ],
     ..Domain::EMPTY

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::field;
-use crate::kernel::cli::{Error, Example, Run, output, show};
+use crate::kernel::cli::output::{Table, items};
+use crate::kernel::cli::{Error, Example, Run, output, words};
 
 /// What the help shows of how it is used.
 pub(crate) const EXAMPLES: &[Example] = &[
@@ -48,8 +48,9 @@ impl Run for Event {
             for event in answer["events"].as_array_mut().into_iter().flatten() {
                 event["detail"] = detail(&event["event"]).into();
             }
+            let noun = if list.kind.is_some() || list.agent.is_some() { "matching events" } else { "events" };
             let columns = [("TIME", "/at"), ("KIND", "/kind"), ("AGENT", "/agent"), ("DETAIL", "/detail")];
-            output::print(&show::answer(&answer, &columns))
+            context.print(&answer, |answer| Table::of(noun, items(answer, "events"), &columns))
         })
     }
 }
@@ -73,7 +74,7 @@ impl List {
 /// What an event says beside its kind and its ids.
 fn detail(event: &Value) -> String {
     let says = |(key, value): (&String, &Value)| {
-        let text = field(value, "");
+        let text = words::of(key, value, None);
         let is_said = key != "kind" && key != "agent" && !key.ends_with("_id") && !text.is_empty();
         is_said.then(|| format!("{key}={text}"))
     };

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{clean, field, items};
+use crate::kernel::cli::output::{Shown, Table, clean, field, items};
 use crate::kernel::cli::{Error, Run};
 
 /// Arguments of `hooks`.
@@ -19,19 +19,19 @@ impl Run for Hooks {
     }
 }
 
-fn listed(answer: &Value) -> String {
+fn listed(answer: &Value) -> Shown {
+    let columns = [("NAME", "/name"), ("EVENTS", "/events"), ("RUNS", "/runs"), ("FAILURES", "/failures")];
+    let hint = "Add one to config.toml under `[[event_hooks]]`.";
+    let shown = Shown::from(Table::of("event hooks", items(answer, "event_hooks"), &columns).hint(hint));
     let mut text = String::new();
     for hook in items(answer, "event_hooks") {
         let of = |key: &str| clean(&field(hook, key).replace('\n', " ")).into_owned();
-        let events: Vec<String> = items(hook, "events").filter_map(|it| it.as_str().map(str::to_owned)).collect();
-        let events = clean(&events.join(", ")).into_owned();
-        text.push_str(&format!("{}  {events}  runs {}  failures {}\n", of("/name"), of("/runs"), of("/failures")));
         for (label, key) in [("problem", "/problem"), ("last error", "/last_run/error")] {
             let said = of(key);
             if !said.is_empty() {
-                text.push_str(&format!("    {label}: {said}\n"));
+                text.push_str(&format!("{}: {label}: {said}\n", of("/name")));
             }
         }
     }
-    if text.is_empty() { "No event hooks\n".to_owned() } else { text }
+    shown.and(text)
 }

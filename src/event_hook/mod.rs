@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use agentsvc_api::event_hook::host::EventHookList;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 pub(crate) use run::EventHooks;
 
@@ -24,6 +24,7 @@ pub const DOMAIN: Domain = Domain {
     name: "event_hook",
     uses: &["event", "session"],
     commands: &[Subcommand::new::<cli::Hooks>(45, "hooks", "List hooks, the programs that run on events")
+        .examples(&[Example::new("hooks", "List the hooks, how often they ran, and what failed")])
         .under(Group::Connections)],
     open: |opening| {
         let hooks = EventHooks::new(opening.home.root().join("hooks"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::kernel::cli::output::{self, Table, field, items};
+use crate::kernel::cli::output::{self, Shown, Table, field, items};
 use crate::kernel::cli::{Context, Error, Run};
 use crate::kernel::percent::encoded;
 use crate::mcp::cli::servers::variables;
@@ -54,31 +54,22 @@ impl Run for Extensions {
         match self {
             Self::List => {
                 let answer = context.block_on(async { context.client()?.get("/api/extensions", &[]).await })?;
-                show(context, &answer, &rows(items(&answer, "extensions")))
+                context.print(&answer, |answer| rows("extensions", items(answer, "extensions")))
             }
             Self::Search(search) => search.run(context),
             Self::Install(install) => install.run(context),
             Self::Remove(Named { name }) => {
                 let body = json!({ "name": name });
                 let removing = async { context.client()?.post("/api/extensions/uninstall", Some(&body)).await };
-                let answer = context.block_on(removing)?;
-                if context.json() {
-                    return output::json(&answer);
-                }
-                output::note(&format!("removed {name}"));
-                Ok(())
+                context.print(&context.block_on(removing)?, |_| format!("removed {name}\n"))
             }
             Self::Info(Named { name }) => {
                 let path = format!("/api/extensions/{}", encoded(&name));
                 let answer = context.block_on(async { context.client()?.get(&path, &[]).await })?;
-                show(context, &answer, &details(&answer))
+                context.print(&answer, details)
             }
         }
     }
-}
-
-fn show(context: &Context, answer: &Value, text: &str) -> Result<(), Error> {
-    if context.json() { output::json(answer) } else { output::print(&output::clean(text)) }
 }
 
 impl Search {
@@ -89,7 +80,7 @@ impl Search {
             extensions.retain(|extension| self.finds(extension));
             answer["total"] = extensions.len().into();
         }
-        show(context, &answer, &rows(items(&answer, "extensions")))
+        context.print(&answer, |answer| rows("matching extensions", items(answer, "extensions")))
     }
 
     /// Does the extension have all of the words?
@@ -134,7 +125,7 @@ impl Install {
     }
 }
 
-fn rows<'v>(extensions: impl Iterator<Item = &'v Value>) -> String {
+fn rows<'v>(noun: &str, extensions: impl Iterator<Item = &'v Value>) -> Table {
     let columns = [
         ("NAME", "/name"),
         ("STATUS", "/status"),
@@ -142,11 +133,11 @@ fn rows<'v>(extensions: impl Iterator<Item = &'v Value>) -> String {
         ("CATEGORY", "/category"),
         ("DESCRIPTION", "/description"),
     ];
-    Table::of(extensions, &columns).render()
+    Table::of(noun, extensions, &columns).hint("`agentsvc ext search` lists those that can be installed.")
 }
 
-fn details(extension: &Value) -> String {
-    let mut text = String::new();
+fn details(extension: &Value) -> Shown {
+    let mut table = Table::pairs();
     for (label, pointer) in [
         ("Name", "/name"),
         ("Title", "/display_name"),
@@ -159,24 +150,19 @@ fn details(extension: &Value) -> String {
     ] {
         let value = field(extension, pointer);
         if !value.is_empty() {
-            text += &format!("{label:<12} {value}\n");
+            table.row([label, &value]);
         }
     }
-    let needs: Vec<&Value> = items(extension, "required_env").collect();
-    if !needs.is_empty() {
-        let columns = [("VARIABLE", "/name"), ("SET", "/is_set"), ("HELP", "/help"), ("FROM", "/get_url")];
-        text += &format!("\n{}", Table::of(needs, &columns).render());
-    }
+    let columns = [("VARIABLE", "/name"), ("SET", "/is_set"), ("HELP", "/help"), ("FROM", "/get_url")];
+    let needs = Table::of("variables", items(extension, "required_env"), &columns);
     let instructions = field(extension, "/setup_instructions");
-    if !instructions.trim().is_empty() {
-        text += &format!("\n{}\n", instructions.trim());
-    }
-    let tools: Vec<&Value> = items(extension, "tools").collect();
-    if !tools.is_empty() {
-        let columns = [("TOOL", "/name"), ("DESCRIPTION", "/description")];
-        text += &format!("\n{}", Table::of(tools, &columns).render());
-    }
-    text
+    let instructions = match instructions.trim() {
+        "" => String::new(),
+        instructions => format!("\n{instructions}\n"),
+    };
+    let columns = [("TOOL", "/name"), ("DESCRIPTION", "/description")];
+    let tools = Table::of("tools", items(extension, "tools"), &columns);
+    Shown::from(table).and_below(needs).and(instructions).and_below(tools)
 }
 
 #[cfg(test)]
@@ -209,8 +195,9 @@ mod tests {
         let text =
             details(&json!({ "name": "notes", "status": "setup", "error": null, "setup_instructions": "Sign in.\n",
             "required_env": [{ "name": "TOKEN", "is_set": false, "help": "h", "get_url": "https://example.com" }],
-            "tools": [{ "name": "mcp_notes_add", "description": "Adds" }] }));
-        for part in ["Status       setup", "TOKEN", "false", "Sign in.", "mcp_notes_add"] {
+            "tools": [{ "name": "mcp_notes_add", "description": "Adds" }] }))
+            .text;
+        for part in ["Status  setup", "TOKEN", "no ", "\n\nSign in.\n", "mcp_notes_add"] {
             assert!(text.contains(part), "{text}");
         }
         assert!(!text.contains("Error"), "{text}");

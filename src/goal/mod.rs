@@ -2,7 +2,7 @@
 
 pub(crate) mod update;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -10,7 +10,23 @@ pub const DOMAIN: Domain = Domain {
     name: "goal",
     uses: &["tool"],
     brings: |brought| brought.add([update::TOOL]),
-    commands: &[Subcommand::of(54, "goal", "Set goals, and follow their progress", &[Resource::at("/api/goals")])
-        .under(Group::Automation)],
+    commands: &[Subcommand::of(
+        54,
+        "goal",
+        "Set goals, and follow their progress",
+        &[Resource::at("/api/goals").columns(&[
+            ("ID", "/id"),
+            ("TITLE", "/title"),
+            ("STATUS", "/status"),
+            ("AGENT", "/agent"),
+            ("DUE", "/due_at"),
+            ("UPDATED", "/updated_at"),
+        ])],
+    )
+    .examples(&[
+        Example::new("goal create --title 'Ship version 2' --agent assistant", "Set a goal of an agent"),
+        Example::new("goal update 'Ship version 2' --status completed", "Say that it is reached"),
+    ])
+    .under(Group::Automation)],
     ..Domain::EMPTY
 };

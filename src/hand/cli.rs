@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::names::Listed;
-use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::output::{self, Shown, Table};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
 
@@ -66,44 +66,43 @@ impl Run for Hand {
             let id = context.block_on(client.id_of(&instances, instance))?;
             post(&format!("/api/hands/instances/{}/{what}", encoded(&id)), None)
         };
-        let (answer, said) = match &self {
+        let (answer, shown): (Value, Shown) = match &self {
             Self::List => {
                 let (hands, active) = (get("/api/hands")?, get("/api/hands/active")?);
-                let text = format!("{}{}", hands_table(&hands), instances_table(&active));
-                (json!({ "hands": hands["hands"], "instances": active["instances"] }), text)
+                let shown = Shown::from(hands_table(&hands)).and_below(instances_table(&active));
+                (json!({ "hands": hands["hands"], "instances": active["instances"] }), shown)
             }
             Self::Search { words } => {
                 let found = with_words(get("/api/hands/registry")?, words);
-                let text = registry_table(&found);
-                (found, text)
+                let table = registry_table(&found);
+                (found, table.into())
             }
             Self::Install { source } => {
                 let made = post("/api/hands/install", Some(&json!({ "source": place(source)? })))?;
                 let text = installed(&made);
-                (made, text)
+                (made, text.into())
             }
             Self::Info { hand } => {
                 let detail = get(&format!("/api/hands/{hand}"))?;
-                let text = info(&detail);
-                (detail, text)
+                let shown = info(&detail);
+                (detail, shown)
             }
             Self::Activate { hand, set } => {
                 let body = json!({ "config": values(set)? });
                 let made = post(&format!("/api/hands/{hand}/activate"), Some(&body))?;
-                let text =
-                    format!("Instance {} runs; talk with {}.\n", word(&made, "instance_id"), word(&made, "agent_name"));
-                (made, text)
+                let (instance, agent) = (word(&made, "instance_id"), word(&made, "agent_name"));
+                let text = format!("activated {hand} as {instance}; talk to it with `agentsvc chat {agent}`\n");
+                (made, text.into())
             }
-            Self::Pause { instance } => (control(instance, "pause")?, "The instance is paused.\n".to_owned()),
-            Self::Resume { instance } => (control(instance, "resume")?, "The instance runs.\n".to_owned()),
+            Self::Pause { instance } => (control(instance, "pause")?, format!("paused {instance}\n").into()),
+            Self::Resume { instance } => (control(instance, "resume")?, format!("resumed {instance}\n").into()),
             Self::Remove { id } => {
                 let is_instance = is_instance(&get("/api/hands/active")?, id)?;
                 let path = if is_instance { format!("/api/hands/instances/{id}") } else { format!("/api/hands/{id}") };
-                let text = if is_instance { "The instance was removed.\n" } else { "The hand was uninstalled.\n" };
-                (context.block_on(client.delete(&path))?, text.to_owned())
+                (context.block_on(client.delete(&path))?, format!("removed {id}\n").into())
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&output::clean(&said)) }
+        context.print(&answer, |_| shown)
     }
 }
 
@@ -172,7 +171,7 @@ fn has_words(hand: &Value, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(&word.to_lowercase()))
 }
 
-fn registry_table(answer: &Value) -> String {
+fn registry_table(answer: &Value) -> Table {
     let columns = [
         ("HAND", "/id"),
         ("VERSION", "/version"),
@@ -180,10 +179,10 @@ fn registry_table(answer: &Value) -> String {
         ("INSTALLED", "/is_installed"),
         ("DESCRIPTION", "/description"),
     ];
-    Table::of(output::items(answer, "hands"), &columns).render()
+    Table::of("matching hands", output::items(answer, "hands"), &columns)
 }
 
-fn hands_table(answer: &Value) -> String {
+fn hands_table(answer: &Value) -> Table {
     let columns = [
         ("HAND", "/id"),
         ("NAME", "/name"),
@@ -192,29 +191,25 @@ fn hands_table(answer: &Value) -> String {
         ("REQUIREMENTS MET", "/requirements_met"),
         ("INSTANCES", "/instance_count"),
     ];
-    Table::of(output::items(answer, "hands"), &columns).render()
+    Table::of("hands", output::items(answer, "hands"), &columns).hint("Find some with `agentsvc hand search`.")
 }
 
-fn instances_table(answer: &Value) -> String {
-    if output::items(answer, "instances").next().is_none() {
-        return String::new();
-    }
+fn instances_table(answer: &Value) -> Table {
     let columns = [("INSTANCE", "/instance_id"), ("HAND", "/hand_id"), ("STATUS", "/status"), ("AGENT", "/agent_name")];
-    format!("\n{}", Table::of(output::items(answer, "instances"), &columns).render())
+    Table::of("instances", output::items(answer, "instances"), &columns)
 }
 
-fn info(detail: &Value) -> String {
-    let mut text = format!("{} {}\n{}\n\n", word(detail, "name"), word(detail, "version"), word(detail, "description"));
+fn info(detail: &Value) -> Shown {
+    let head = format!("{} {}\n{}\n\n", word(detail, "name"), word(detail, "version"), word(detail, "description"));
     let agents = [("AGENT", "/role"), ("COORDINATOR", "/coordinator"), ("DESCRIPTION", "/description")];
-    text.push_str(&Table::of(output::items(detail, "agents"), &agents).render());
+    let mut shown = Shown::from(head).and(Table::of("agents", output::items(detail, "agents"), &agents));
     for (key, columns) in [
         ("settings", [("SETTING", "/key"), ("TYPE", "/setting_type"), ("DEFAULT", "/default")]),
         ("requirements", [("REQUIREMENT", "/key"), ("MET", "/satisfied"), ("OPTIONAL", "/optional")]),
     ] {
-        if output::items(detail, key).next().is_some() {
-            text.push_str(&format!("\n{}", Table::of(output::items(detail, key), &columns).render()));
-        }
+        shown = shown.and_below(Table::of(key, output::items(detail, key), &columns));
     }
+    let mut text = String::new();
     for agent in output::items(detail, "agents") {
         let tools: Vec<&str> = output::items(agent, "tools").filter_map(Value::as_str).collect();
         if !tools.is_empty() {
@@ -232,7 +227,7 @@ fn info(detail: &Value) -> String {
     if !missing.is_empty() {
         text.push_str(&format!("\nMissing tools: {}\n", missing.join(", ")));
     }
-    text
+    shown.and(text)
 }
 
 #[cfg(test)]
@@ -245,11 +240,11 @@ mod tests {
     fn hands_and_instances_are_rows() {
         let hands =
             json!({ "hands": [{ "id": "herald", "name": "Herald", "version": "1", "requirements_met": true }] });
-        assert!(hands_table(&hands).contains("herald"));
+        assert!(hands_table(&hands).render().contains("herald"));
         let none = json!({ "instances": [] });
         assert!(instances_table(&none).is_empty());
         let one = json!({ "instances": [{ "instance_id": "i", "hand_id": "herald", "status": "paused" }] });
-        assert!(instances_table(&one).contains("paused"));
+        assert!(instances_table(&one).render().contains("paused"));
     }
 
     #[test]
@@ -258,7 +253,7 @@ mod tests {
             "agents": [{ "role": "main", "coordinator": true, "description": "", "tools": ["shell_exec"],
                 "wakes": { "schedule": { "periodic": { "cron": "every 5m" } } } }], "environment": ["NEWS_KEY"],
             "settings": [{ "key": "style", "setting_type": "text", "default": "" }], "requirements": [] });
-        let text = info(&detail);
+        let text = info(&detail).text;
         assert!(
             ["Tools of main: shell_exec", "main acts by itself, by schedule", "variables: NEWS_KEY"]
                 .iter()

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use agentsvc_api::hand::hands::Hands;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use files::HandFiles;
 
@@ -30,7 +30,13 @@ use files::HandFiles;
 pub const DOMAIN: Domain = Domain {
     name: "hand",
     uses: &["browser", "manifest", "skill", "skill_scan", "skill_source", "tool"],
-    commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands").under(Group::Abilities)],
+    commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands")
+        .examples(&[
+            Example::new("hand search", "List the hands that can be installed"),
+            Example::new("hand info researcher", "Show what a hand does, needs and may do"),
+            Example::new("hand activate researcher", "Create an instance with its own agents"),
+        ])
+        .under(Group::Abilities)],
     open: |opening| {
         let files = HandFiles::new(opening);
         files.start()?;

@@ -10,7 +10,7 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::history::SweepHistory;
 use agentsvc_systems::history::hour_range;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::retention::RetentionClock;
@@ -33,14 +33,15 @@ pub const DOMAIN: Domain = Domain {
             ("FROM", "/from"),
             ("TURNS", "/turns"),
             ("FAILED", "/turns_failed"),
-            ("P95_MS", "/turn_ms_p95"),
-            ("MODEL_CALLS", "/model_calls"),
-            ("TOOL_CALLS", "/tool_calls"),
-            ("INPUT", "/input_tokens"),
-            ("OUTPUT", "/output_tokens"),
-            ("COST_USD", "/cost_usd"),
+            ("P95", "/turn_ms_p95"),
+            ("MODEL CALLS", "/model_calls"),
+            ("TOOL CALLS", "/tool_calls"),
+            ("TOKENS IN", "/input_tokens"),
+            ("TOKENS OUT", "/output_tokens"),
+            ("COST", "/cost_usd"),
         ])],
     )
+    .examples(&[Example::new("history", "Show the last day by hour"), Example::new("history --step day", "By day")])
     .under(Group::Operations)],
     ..Domain::EMPTY
 };

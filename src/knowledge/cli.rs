@@ -63,15 +63,12 @@ impl Run for Knowledge {
             let wanted: Vec<(&str, &str)> = wanted.iter().map(|(key, value)| (*key, value.as_str())).collect();
             client.get(&format!("/api/memory/agents/{id}/{place}"), &wanted).await
         })?;
-        if context.json() {
-            return output::json(&found);
-        }
-        let (text, is_cut) = match self {
-            Self::Query(_) => (relations(&found), found["truncated"] == true),
-            Self::Entities(_) => (entities(&found), !found["next_cursor"].is_null()),
+        let (render, is_cut): (fn(&Value) -> Table, bool) = match self {
+            Self::Query(_) => (relations, found["truncated"] == true),
+            Self::Entities(_) => (entities, !found["next_cursor"].is_null()),
         };
-        output::print(&text)?;
-        if is_cut {
+        context.print(&found, render)?;
+        if is_cut && !context.json() {
             output::note("There may be more; raise --limit or narrow the query.");
         }
         Ok(())
@@ -102,17 +99,17 @@ impl Entities {
     }
 }
 
-fn relations(found: &Value) -> String {
+fn relations(found: &Value) -> Table {
     let columns = [
         ("SOURCE", "/source/id"),
         ("RELATION", "/relation/type"),
         ("TARGET", "/target/id"),
         ("CONFIDENCE", "/relation/confidence"),
     ];
-    Table::of(output::items(found, "matches"), &columns).render()
+    Table::of("relations", output::items(found, "matches"), &columns)
 }
 
-fn entities(found: &Value) -> String {
+fn entities(found: &Value) -> Table {
     let columns = [("ID", "/id"), ("NAME", "/name"), ("TYPE", "/entity_type"), ("CONFIDENCE", "/confidence")];
-    Table::of(output::items(found, "entities"), &columns).render()
+    Table::of("entities", output::items(found, "entities"), &columns)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agentsvc_api::knowledge::graph::AgentGraph;
 use agentsvc_api::knowledge::store::KnowledgeStore;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::memory::grant::check;
 use crate::tool::toolset::Context;
@@ -21,6 +21,10 @@ pub const DOMAIN: Domain = Domain {
     name: "knowledge",
     uses: &["tool", "memory"],
     commands: &[Subcommand::group::<cli::Knowledge>(27, "knowledge", "Query the knowledge graph of an agent")
+        .examples(&[
+            Example::new("knowledge entities assistant", "List what an agent knows of"),
+            Example::new("knowledge query assistant --source Ada", "List the relations of one entity"),
+        ])
         .under(Group::Abilities)],
     brings: |brought| brought.add([add_entity::TOOL, add_relation::TOOL, query::TOOL]),
     open: |opening| {

@@ -3,13 +3,18 @@
 pub(crate) mod cli;
 mod hub;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "log",
     uses: &[],
-    commands: &[Subcommand::new::<cli::Logs>(8, "logs", "Show or follow the log").under(Group::Operations)],
+    commands: &[Subcommand::new::<cli::Logs>(8, "logs", "Show or follow the log")
+        .examples(&[
+            Example::new("logs -n 200", "Print the last 200 lines"),
+            Example::new("logs -f", "Follow the log of the running daemon"),
+        ])
+        .under(Group::Operations)],
     ..Domain::EMPTY
 };

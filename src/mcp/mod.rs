@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use agentsvc_api::mcp::public_tools::PublicTools;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::settings::Settings;
 use config::McpServer;
@@ -36,6 +36,12 @@ pub const DOMAIN: Domain = Domain {
         "mcp",
         "Serve MCP over standard input and output, or manage MCP servers",
     )
+    .examples(&[
+        Example::new("mcp catalog", "List the servers that are known"),
+        Example::new("mcp add github --env GITHUB_TOKEN", "Add one of them"),
+        Example::new("mcp add files -- npx -y @modelcontextprotocol/server-filesystem /data", "Add a program"),
+        Example::new("mcp --agent assistant", "Serve the tools of an agent to an MCP client"),
+    ])
     .under(Group::Connections)],
     open: |opening| {
         opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));

@@ -31,7 +31,7 @@ use agentsvc_components::media::DropUpload;
 use agentsvc_systems::media::{FETCH, MAKE, POLL};
 use arc_swap::ArcSwap;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::model::provider::Providers;
@@ -55,8 +55,17 @@ pub const DOMAIN: Domain = Domain {
         62,
         "media",
         "List media tasks and what they cost",
-        &[Resource::at("/api/media/tasks").without_names()],
+        &[Resource::at("/api/media/tasks").without_names().called("media tasks").columns(&[
+            ("ID", "/id"),
+            ("KIND", "/kind"),
+            ("STATUS", "/status"),
+            ("AGENT", "/agent"),
+            ("MODEL", "/model"),
+            ("COST", "/cost_usd"),
+            ("CREATED", "/created_at"),
+        ])],
     )
+    .examples(&[Example::new("media list --status failed", "List the tasks that failed")])
     .under(Group::Abilities)],
 };
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{Table, field, items};
+use crate::kernel::cli::output::{Shown, Table, field, items};
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `migrate`.
@@ -43,7 +43,7 @@ pub(crate) struct Import {
 impl Run for Migrate {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
-        let (answer, render): (Value, fn(&Value) -> String) = match self {
+        let (answer, render): (Value, fn(&Value) -> Shown) = match self {
             Self::Detect => (context.block_on(client.get("/api/migrate/detect", &[]))?, detected),
             Self::Scan { path } => {
                 let body = json!({ "path": absolute(&path)? });
@@ -71,14 +71,14 @@ fn absolute(path: &str) -> Result<String, Error> {
     absolute.into_os_string().into_string().map_err(|_| Error::Usage(format!("{path}: not UTF-8")))
 }
 
-fn detected(answer: &Value) -> String {
+fn detected(answer: &Value) -> Shown {
     let columns = [("KIND", "/type"), ("PATH", "/path"), ("AGENTS", "/agents_found"), ("SKILLS", "/skills_found")];
-    let table = Table::of(items(answer, "sources"), &columns);
-    table.render()
+    let hint = "Name one yourself: `agentsvc migrate scan <PATH>`.";
+    Table::of("homes of other programs", items(answer, "sources"), &columns).hint(hint).into()
 }
 
-fn scanned(answer: &Value) -> String {
-    let mut table = Table::new(&["WHAT", "NAME", "FORMAT", "CONVERTIBLE"]);
+fn scanned(answer: &Value) -> Shown {
+    let mut table = Table::list("items", &["WHAT", "NAME", "FORMAT", "CONVERTIBLE"]);
     for (what, key) in [("agent", "agents"), ("skill", "skills")] {
         for item in items(answer, key) {
             let convertible = item["convertible"].as_bool().unwrap_or_default();
@@ -87,10 +87,10 @@ fn scanned(answer: &Value) -> String {
         }
     }
     table.row(["", &format!("{} conversations", field(answer, "/sessions")), "", ""]);
-    table.render() + &warnings(answer)
+    Shown::from(table).and(warnings(answer))
 }
 
-fn migrated(answer: &Value) -> String {
+fn migrated(answer: &Value) -> Shown {
     let count = |key: &str| field(answer, &format!("/{key}"));
     let head =
         if answer["status"] == "dry_run" { "dry run, nothing was changed (use --apply to import): " } else { "" };
@@ -102,7 +102,7 @@ fn migrated(answer: &Value) -> String {
             count(&format!("sessions_{end}"))
         )
     };
-    format!("{head}{} imported, {} unchanged\n{}", line("imported"), line("skipped"), warnings(answer))
+    format!("{head}{} imported, {} unchanged\n{}", line("imported"), line("skipped"), warnings(answer)).into()
 }
 
 fn warnings(answer: &Value) -> String {

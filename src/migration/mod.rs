@@ -26,7 +26,7 @@ use agentsvc_components::kernel::limit;
 use sha2::{Digest, Sha256};
 
 use self::tree::Tree;
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::home::Home;
 use crate::kernel::sandbox::{Workspaces, Write};
@@ -40,6 +40,11 @@ pub const DOMAIN: Domain = Domain {
         "migrate",
         "Import agents, skills and conversations of other programs",
     )
+    .examples(&[
+        Example::new("migrate detect", "Find homes of other programs"),
+        Example::new("migrate run ~/.other", "Show what an import would create"),
+        Example::new("migrate run ~/.other --apply", "Import it"),
+    ])
     .under(Group::Operations)],
     open: |opening| {
         opening.provide::<dyn Migration>(Arc::new(Migrator::new(opening.home.clone(), opening.workspaces.clone())));

@@ -27,7 +27,7 @@ impl Run for Models {
     }
 }
 
-fn render(models: &Value) -> String {
+fn render(models: &Value) -> Table {
     let columns = [
         ("PROVIDER", "/provider"),
         ("ID", "/id"),
@@ -46,7 +46,7 @@ fn render(models: &Value) -> String {
         model
     };
     let models: Vec<Value> = items(models, "models").map(known).collect();
-    Table::of(&models, &columns).render()
+    Table::of("models", &models, &columns)
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
             "provider": "p", "id": "m", "tier": "fast", "context_window": 8000, "input_cost_per_m": 0.0,
             "output_cost_per_m": 0.0, "price_known": false, "vision_support": "unknown", "aliases": ["a", "b"],
         });
-        let text = render(&json!({ "models": [model], "total": 1 }));
+        let text = render(&json!({ "models": [model], "total": 1 })).render();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[1], ["p", "m", "fast", "8000", "unknown", "a,", "b"]);
     }

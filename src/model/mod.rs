@@ -49,7 +49,7 @@ use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::{ToolParts, ToolSpec};
@@ -90,6 +90,7 @@ pub const DOMAIN: Domain = Domain {
     ],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")
+        .examples(&[Example::new("models --provider openai", "List the models of one provider")])
         .also("model")
         .under(Group::Abilities)],
     ..Domain::EMPTY

@@ -31,11 +31,11 @@ pub(crate) struct Pair {
     /// Name or id of the user who owns the device
     #[arg(long)]
     user: Option<String>,
-    /// Role of a device without a user: admin or owner
-    #[arg(long, conflicts_with = "user")]
+    /// Role of a device without a user
+    #[arg(long, conflicts_with = "user", value_parser = ["admin", "owner"])]
     role: Option<String>,
-    /// Scope of the device: read, chat, write or admin; can be repeated [default: read and chat]
-    #[arg(long = "scope", value_name = "SCOPE")]
+    /// Scope of the device; can be repeated [default: read and chat]
+    #[arg(long = "scope", value_name = "SCOPE", value_parser = ["read", "chat", "write", "admin"])]
     scopes: Vec<String>,
     /// Do not print a QR code
     #[arg(long)]
@@ -48,13 +48,12 @@ impl Run for Device {
             Self::List => context.show("/api/pairing/devices", devices),
             Self::Pair(pair) => pair.run(context),
             Self::Remove { device } => {
-                context.block_on(async {
+                let answer = context.block_on(async {
                     let client = context.client()?;
                     let id = client.id_of(&Listed::new("/api/pairing/devices", "device"), &device).await?;
                     client.delete(&format!("/api/pairing/devices/{}", encoded(&id))).await
                 })?;
-                output::note(&format!("removed {device}"));
-                Ok(())
+                context.print(&answer, |_| format!("removed {device}\n"))
             }
         }
     }
@@ -94,7 +93,7 @@ fn drawn(text: &str) -> String {
     drawn.map(|drawn| format!("{drawn}\n")).unwrap_or_default()
 }
 
-fn devices(answer: &Value) -> String {
+fn devices(answer: &Value) -> Table {
     let columns = [
         ("NAME", "/display_name"),
         ("PLATFORM", "/platform"),
@@ -103,7 +102,7 @@ fn devices(answer: &Value) -> String {
         ("SEEN", "/last_seen"),
         ("ID", "/id"),
     ];
-    Table::of(items(answer, "devices"), &columns).render()
+    Table::of("paired devices", items(answer, "devices"), &columns).hint("Pair one with `agentsvc device pair`.")
 }
 
 #[cfg(test)]

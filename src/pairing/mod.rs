@@ -10,7 +10,7 @@ use agentsvc_api::pairing::host::{PairingHost, PairingPolicy};
 use agentsvc_systems::pairing;
 
 use self::config::Pairing;
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::settings::Settings;
@@ -25,7 +25,9 @@ pub const DOMAIN: Domain = Domain {
         opening.provide::<dyn PairingHost>(Arc::new(Host(opening.settings.clone())));
         Ok(())
     },
-    commands: &[Subcommand::group::<cli::Device>(38, "device", "List, pair and remove phones and other devices")],
+    commands: &[Subcommand::group::<cli::Device>(38, "device", "List, pair and remove phones and other devices")
+        .examples(&[Example::new("device pair --role owner", "Print a QR code that pairs a phone")])
+        .under(Group::Access)],
     ..Domain::EMPTY
 };
 

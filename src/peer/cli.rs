@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{Table, field, items};
+use crate::kernel::cli::output::{Shown, Table, field, items};
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `peers`.
@@ -26,7 +26,7 @@ pub(crate) enum Peers {
 impl Run for Peers {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
-        let (answer, render): (Value, fn(&Value) -> String) = match self {
+        let (answer, render): (Value, fn(&Value) -> Shown) = match self {
             Self::List => (context.block_on(client.get("/api/peers", &[]))?, listed),
             Self::Status => (context.block_on(client.get("/api/network/status", &[]))?, status),
             Self::Trusted => (context.block_on(client.get("/api/network/trusted", &[]))?, trusted),
@@ -39,44 +39,51 @@ impl Run for Peers {
     }
 }
 
-fn listed(answer: &Value) -> String {
-    let mut table = Table::new(&["NODE", "NAME", "ADDRESS", "STATE", "AGENTS"]);
+fn listed(answer: &Value) -> Shown {
+    let mut table = Table::list("peers", &["NODE", "NAME", "ADDRESS", "STATE", "AGENTS"])
+        .hint("`agentsvc peers status` shows whether the network is on.");
     for peer in items(answer, "peers") {
         let agents: Vec<String> = items(peer, "agents").map(|agent| field(agent, "/name")).collect();
         let of = |key: &str| field(peer, key);
         table.row([&of("/node_id"), &of("/node_name"), &of("/address"), &of("/state"), &agents.join(", ")]);
     }
-    table.render()
+    table.into()
 }
 
-fn status(answer: &Value) -> String {
+fn status(answer: &Value) -> Shown {
     let of = |key: &str| field(answer, key);
     if answer["online"] != true {
         let why = if answer["enabled"] == true { of("/problem") } else { "network_enabled is false".to_owned() };
-        return format!("the network is off: {why}\n");
+        return format!("the network is off: {why}\n").into();
     }
-    let problem = answer["problem"].as_str().map(|problem| format!("problem:     {problem}\n"));
-    format!(
-        "node:        {}\nname:        {}\nlisten:      {}\nfingerprint: {}\npeers:       {} connected, {} pinned\n{}",
-        of("/node_id"),
-        of("/node_name"),
-        items(answer, "listen_addrs").filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        of("/identity_fingerprint"),
-        of("/connected_peers"),
-        items(answer, "pinned_peers").count(),
-        problem.unwrap_or_default(),
-    )
+    let peers = format!("{} connected, {} pinned", of("/connected_peers"), items(answer, "pinned_peers").count());
+    let mut table = Table::pairs();
+    for (name, value) in [
+        ("node", of("/node_id")),
+        ("name", of("/node_name")),
+        ("listen", of("/listen_addrs")),
+        ("fingerprint", of("/identity_fingerprint")),
+        ("peers", peers),
+        ("problem", of("/problem")),
+    ] {
+        if !value.is_empty() {
+            table.row([name, &value]);
+        }
+    }
+    table.into()
 }
 
-fn trusted(answer: &Value) -> String {
-    let mut table = Table::new(&["NODE", "NAME", "MODE", "LAST VERIFIED", "FINGERPRINT"]);
-    for peer in items(answer, "trusted") {
-        let of = |key: &str| field(peer, key);
-        table.row([&of("/node_id"), &of("/node_name"), &of("/mode"), &of("/last_verified"), &of("/fingerprint")]);
-    }
-    table.render()
+fn trusted(answer: &Value) -> Shown {
+    let columns = [
+        ("NODE", "/node_id"),
+        ("NAME", "/node_name"),
+        ("MODE", "/mode"),
+        ("LAST VERIFIED", "/last_verified"),
+        ("FINGERPRINT", "/fingerprint"),
+    ];
+    Table::of("pinned peers", items(answer, "trusted"), &columns).into()
 }
 
-fn forgotten(answer: &Value) -> String {
-    format!("{} is forgotten; its next key is pinned\n", field(answer, "/node_id"))
+fn forgotten(answer: &Value) -> Shown {
+    format!("deleted the key of {}; its next key is pinned\n", field(answer, "/node_id")).into()
 }

@@ -37,7 +37,7 @@ use agentsvc_api::Api;
 use agentsvc_api::peer::network::PeerNetwork;
 use tokio::runtime::Handle;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::tool::remote::Remote;
 use crate::tool::toolset::ToolParts;
@@ -51,6 +51,10 @@ pub const DOMAIN: Domain = Domain {
     name: "peer",
     uses: &["agent", "audit", "event", "injection", "tool", "turn"],
     commands: &[Subcommand::group::<cli::Peers>(23, "peers", "List peers, and show or forget pinned ones")
+        .examples(&[
+            Example::new("peers status", "Show the id and the addresses of this node"),
+            Example::new("peers trusted", "List the peers whose keys are pinned"),
+        ])
         .also("peer")
         .under(Group::Connections)],
     ..Domain::EMPTY

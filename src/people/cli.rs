@@ -35,11 +35,11 @@ pub(crate) struct CreateKey {
     /// User that owns the key, by name or id
     #[arg(long)]
     user: Option<String>,
-    /// Role of a key without a user: admin or owner
-    #[arg(long, conflicts_with = "user")]
+    /// Role of a key without a user
+    #[arg(long, conflicts_with = "user", value_parser = ["admin", "owner"])]
     role: Option<String>,
-    /// Scope of the key: read, chat, write or admin; can be repeated [default: all]
-    #[arg(long = "scope", value_name = "SCOPE")]
+    /// Scope of the key; can be repeated [default: all]
+    #[arg(long = "scope", value_name = "SCOPE", value_parser = ["read", "chat", "write", "admin"])]
     scopes: Vec<String>,
     /// Seconds until the key expires [default: it does not expire]
     #[arg(long, value_name = "SECONDS")]
@@ -67,8 +67,8 @@ pub(crate) enum User {
 pub(crate) struct CreateUser {
     /// Name of the user
     name: String,
-    /// Role: viewer, user, admin or owner
-    #[arg(long, default_value = "user")]
+    /// Role
+    #[arg(long, default_value = "user", value_parser = ["viewer", "user", "admin", "owner"])]
     role: String,
 }
 
@@ -128,26 +128,25 @@ fn hash_password() -> Result<(), Error> {
 }
 
 fn remove(context: &Context, listed: Listed, kind: &str, named: &str, done: &str) -> Result<(), Error> {
-    context.block_on(async {
+    let answer = context.block_on(async {
         let client = context.client()?;
         let id = client.id_of(&listed, named).await?;
         client.delete(&format!("/api/{kind}/{}", encoded(&id))).await
     })?;
-    output::note(&format!("{done} {named}"));
-    Ok(())
+    context.print(&answer, |_| format!("{done} {named}\n"))
 }
 
 fn users_listed() -> Listed {
     Listed::new("/api/users", "user")
 }
 
-fn keys(answer: &Value) -> String {
+fn keys(answer: &Value) -> Table {
     let columns =
         [("NAME", "/name"), ("ROLE", "/role"), ("EXPIRES", "/expires_at"), ("USED", "/last_used_at"), ("ID", "/id")];
-    Table::of(items(answer, "keys"), &columns).render()
+    Table::of("keys", items(answer, "keys"), &columns).hint("Create one with `agentsvc key create`.")
 }
 
-fn users(answer: &Value) -> String {
+fn users(answer: &Value) -> Table {
     let columns = [("NAME", "/name"), ("ROLE", "/role"), ("KEYS", "/keys"), ("ID", "/id")];
-    Table::of(items(answer, "users"), &columns).render()
+    Table::of("users", items(answer, "users"), &columns).hint("Add one with `agentsvc user create`.")
 }

@@ -11,7 +11,7 @@ use agentsvc_api::people::keys::{self, KeyMaker};
 use tokio::runtime::Handle;
 
 use self::config::ConfiguredUsers;
-use crate::kernel::cli::{Example, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::settings::Settings;
@@ -26,17 +26,21 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     commands: &[
-        Subcommand::group::<cli::Key>(36, "key", "List, create and revoke API keys").examples(&[
-            Example::new("key list", "List the keys and when they were used"),
-            Example::new("key revoke laptop", "Revoke a key"),
-            Example::of("create", "key create laptop --role admin", "A key of the installation"),
-            Example::of(
-                "create",
-                "key create ci --user ann --scope read --expires-in 86400",
-                "A key of a user, which may only read, for a day",
-            ),
-        ]),
-        Subcommand::group::<cli::User>(37, "user", "List, add and remove users"),
+        Subcommand::group::<cli::Key>(36, "key", "List, create and revoke API keys")
+            .examples(&[
+                Example::new("key list", "List the keys and when they were used"),
+                Example::new("key revoke laptop", "Revoke a key"),
+                Example::of("create", "key create laptop --role admin", "A key of the installation"),
+                Example::of(
+                    "create",
+                    "key create ci --user ann --scope read --expires-in 86400",
+                    "A key of a user, which may only read, for a day",
+                ),
+            ])
+            .under(Group::Access),
+        Subcommand::group::<cli::User>(37, "user", "List, add and remove users")
+            .examples(&[Example::new("user create ann --role user", "Add a user; `key create` makes keys for them")])
+            .under(Group::Access),
     ],
     ..Domain::EMPTY
 };

@@ -4,8 +4,12 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::output::{self, Shown, Table};
+use crate::kernel::cli::words::said;
 use crate::kernel::cli::{Error, Run};
+
+/// The runtimes that there are templates for.
+const RUNTIMES: [&str; 11] = ["python", "native", "v", "node", "deno", "go", "ruby", "bash", "bun", "php", "lua"];
 
 /// Subcommands of `plugin`.
 #[derive(Debug, Subcommand)]
@@ -34,8 +38,8 @@ pub(crate) enum PluginCommand {
     New {
         /// Name of the new plugin
         plugin: String,
-        /// python, native, v, node, deno, go, ruby, bash, bun, php or lua
-        #[arg(long, default_value = "python")]
+        /// Language of its hooks
+        #[arg(long, default_value = "python", value_parser = RUNTIMES)]
         runtime: String,
         /// What it does
         #[arg(long, default_value = "")]
@@ -111,7 +115,7 @@ impl Run for PluginCommand {
         let get = |path: &str| context.block_on(client.get(path, &[]));
         let post = |path: &str, body: Option<&Value>| context.block_on(client.post(path, body));
         let of = |plugin: &str, what: &str| format!("/api/plugins/{plugin}/{what}");
-        let (answer, said) = match &self {
+        let (answer, shown): (Value, Shown) = match &self {
             Self::List => with(get("/api/plugins")?, list),
             Self::Search => with(get("/api/plugins/registries")?, registry),
             Self::Info { plugin } => with(get(&format!("/api/plugins/{plugin}"))?, info),
@@ -136,9 +140,9 @@ impl Run for PluginCommand {
             Self::Test { plugin, hook } => {
                 with(post(&of(plugin, "test-hook"), Some(&json!({ "hook": hook })))?, tested)
             }
-            Self::Enable { plugin } => (post(&of(plugin, "enable"), None)?, "The plugin is enabled.\n".to_owned()),
-            Self::Disable { plugin } => (post(&of(plugin, "disable"), None)?, "The plugin is disabled.\n".to_owned()),
-            Self::Reload { plugin } => (post(&of(plugin, "reload"), None)?, "The plugin is reloaded.\n".to_owned()),
+            Self::Enable { plugin } => (post(&of(plugin, "enable"), None)?, format!("enabled {plugin}\n").into()),
+            Self::Disable { plugin } => (post(&of(plugin, "disable"), None)?, format!("disabled {plugin}\n").into()),
+            Self::Reload { plugin } => (post(&of(plugin, "reload"), None)?, format!("reloaded {plugin}\n").into()),
             Self::Upgrade { plugin, allow_network } => {
                 let body = allow_network.then(|| json!({ "allow_network": true }));
                 with(post(&of(plugin, "upgrade"), body.as_ref())?, installed)
@@ -154,16 +158,16 @@ impl Run for PluginCommand {
             Self::Doctor => with(get("/api/plugins/doctor")?, doctor),
             Self::Remove { plugin } => {
                 let body = json!({ "name": plugin });
-                (post("/api/plugins/uninstall", Some(&body))?, "The plugin was uninstalled.\n".to_owned())
+                (post("/api/plugins/uninstall", Some(&body))?, format!("removed {plugin}\n").into())
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&output::clean(&said)) }
+        context.print(&answer, |_| shown)
     }
 }
 
-fn with(answer: Value, said: impl Fn(&Value) -> String) -> (Value, String) {
-    let said = said(&answer);
-    (answer, said)
+fn with<S: Into<Shown>>(answer: Value, shown: impl Fn(&Value) -> S) -> (Value, Shown) {
+    let shown = shown(&answer).into();
+    (answer, shown)
 }
 
 fn word<'v>(answer: &'v Value, key: &str) -> &'v str {
@@ -183,7 +187,7 @@ fn place(source: &str) -> Result<String, Error> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-fn list(answer: &Value) -> String {
+fn list(answer: &Value) -> Shown {
     let columns = [
         ("PLUGIN", "/name"),
         ("VERSION", "/version"),
@@ -191,24 +195,24 @@ fn list(answer: &Value) -> String {
         ("ACTIVE", "/active"),
         ("DESCRIPTION", "/description"),
     ];
-    let mut text = Table::of(output::items(answer, "plugins"), &columns).render();
+    let hint = "Find some with `agentsvc plugin search`.";
+    let shown = Shown::from(Table::of("plugins", output::items(answer, "plugins"), &columns).hint(hint));
+    let mut text = String::new();
     for failed in output::items(answer, "failed") {
         text.push_str(&format!("Cannot load {}: {}\n", word(failed, "name"), word(failed, "error")));
     }
-    text
+    shown.and(text)
 }
 
-fn registry(answer: &Value) -> String {
+fn registry(answer: &Value) -> Shown {
     let columns =
         [("PLUGIN", "/name"), ("VERSION", "/version"), ("INSTALLED", "/installed"), ("DESCRIPTION", "/description")];
-    let mut text = String::new();
-    for registry in output::items(answer, "registries") {
-        text.push_str(&Table::of(output::items(registry, "plugins"), &columns).render());
-        if let Some(error) = registry["error"].as_str() {
-            text.push_str(&format!("Cannot read {}: {error}\n", word(registry, "github_repo")));
-        }
-    }
-    text
+    let found = output::items(answer, "registries").flat_map(|registry| output::items(registry, "plugins"));
+    let shown = Shown::from(Table::of("plugins in the registries", found, &columns));
+    output::items(answer, "registries").fold(shown, |shown, registry| match registry["error"].as_str() {
+        Some(error) => shown.and(format!("Cannot read {}: {error}\n", word(registry, "github_repo"))),
+        None => shown,
+    })
 }
 
 /// Whether its hooks may use the network.
@@ -231,8 +235,8 @@ fn info(answer: &Value) -> String {
         word(answer, "description"),
         hooks.join(", "),
         word(answer, "runtime"),
-        answer["enabled"],
-        answer["active"],
+        said(answer, "/enabled", None),
+        said(answer, "/active", None),
         network(answer),
         word(answer, "path"),
         lines(answer, "warnings")
@@ -262,7 +266,7 @@ fn tested(done: &Value) -> String {
     }
 }
 
-fn health(answer: &Value) -> String {
+fn health(answer: &Value) -> Table {
     let rows = answer["hooks"].as_object().into_iter().flatten().map(|(hook, counts)| {
         let mut row = counts.clone();
         row["hook"] = hook.as_str().into();
@@ -273,28 +277,25 @@ fn health(answer: &Value) -> String {
         ("HOOK", "/hook"),
         ("CALLS", "/calls"),
         ("ERRORS", "/errors"),
-        ("AVERAGE MS", "/avg_elapsed_ms"),
+        ("AVERAGE", "/avg_elapsed_ms"),
         ("LAST ERROR", "/last_error"),
     ];
-    Table::of(rows.iter(), &columns).render()
+    Table::of("hooks", rows.iter(), &columns)
 }
 
-fn traces(answer: &Value) -> String {
-    let columns = [("AT", "/at"), ("HOOK", "/hook"), ("MS", "/elapsed_ms"), ("TRIES", "/tries"), ("ERROR", "/error")];
-    Table::of(output::items(answer, "traces"), &columns).render()
+fn traces(answer: &Value) -> Table {
+    let columns = [("AT", "/at"), ("HOOK", "/hook"), ("TOOK", "/elapsed_ms"), ("TRIES", "/tries"), ("ERROR", "/error")];
+    Table::of("runs", output::items(answer, "traces"), &columns)
 }
 
-fn doctor(answer: &Value) -> String {
+fn doctor(answer: &Value) -> Shown {
     let runtimes = [("RUNTIME", "/runtime"), ("AVAILABLE", "/available"), ("VERSION", "/version")];
     let plugins =
         [("PLUGIN", "/name"), ("RUNTIME", "/runtime"), ("AVAILABLE", "/runtime_available"), ("HOOKS", "/hooks_valid")];
-    let mut text = Table::of(output::items(answer, "runtimes"), &runtimes).render();
-    text.push('\n');
-    text.push_str(&Table::of(output::items(answer, "plugins"), &plugins).render());
-    for plugin in output::items(answer, "plugins") {
-        text.push_str(&lines(plugin, "missing"));
-    }
-    text
+    let missing = output::items(answer, "plugins").map(|plugin| lines(plugin, "missing"));
+    Shown::from(Table::of("runtimes", output::items(answer, "runtimes"), &runtimes))
+        .and_below(Table::of("plugins", output::items(answer, "plugins"), &plugins))
+        .and(missing.collect::<String>())
 }
 
 #[cfg(test)]
@@ -305,14 +306,14 @@ mod tests {
     fn answers_are_shown_in_words() {
         let rows = json!({ "plugins": [{ "name": "notes", "version": "1", "enabled": true, "active": false }],
             "failed": [{ "name": "bad", "error": "name: missing" }] });
-        let text = list(&rows);
+        let text = list(&rows).text;
         assert!(text.contains("notes") && text.contains("Cannot load bad: name: missing"), "{text}");
         let found = json!({ "ok": false, "errors": ["hooks: none"], "warnings": ["author: missing"] });
         assert_eq!(linted(&found), "Error: hooks: none\nWarning: author: missing\n");
         assert_eq!(linted(&json!({ "ok": true, "errors": [], "warnings": [] })), "No errors.\n");
         assert!(tested(&json!({ "error": "late", "elapsed_ms": 3 })).starts_with("Failed after 3 ms: late"));
         let counts = json!({ "hooks": { "ingest": { "calls": 3, "errors": 1, "avg_elapsed_ms": 2.5 } } });
-        assert!(health(&counts).contains("ingest"));
+        assert!(health(&counts).render().contains("ingest"));
         assert!(
             installed(&json!({ "name": "notes", "version": "1", "warnings": ["w"] })).contains("plugin = \"notes\"")
         );

@@ -50,7 +50,7 @@ use std::thread;
 use agentsvc_api::plugin::plugins::Plugins as PluginService;
 use agentsvc_components::event::EventEnvelope;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::{Domain, Opening};
 use engine::Engine;
 use library::Library;
@@ -67,6 +67,11 @@ pub const DOMAIN: Domain = Domain {
             ("Find and install", &["list", "search", "info", "install", "upgrade", "deps", "remove"]),
             ("Run", &["enable", "disable", "reload", "health", "traces", "doctor"]),
             ("Write your own", &["new", "lint", "test", "sign"]),
+        ])
+        .examples(&[
+            Example::new("plugin search", "List the plugins of the registries"),
+            Example::new("plugin install ./notes", "Install one from a folder"),
+            Example::new("plugin new notes --runtime python", "Write your own"),
         ])
         .under(Group::Abilities)],
     open,

@@ -32,8 +32,8 @@ struct Scope {
     /// Only entries about this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// Only entries of this level: user, session or agent
-    #[arg(long)]
+    /// Only entries of this level
+    #[arg(long, value_parser = ["user", "session", "agent"])]
     level: Option<String>,
     /// Maximum number of entries
     #[arg(long, value_name = "COUNT")]
@@ -139,7 +139,7 @@ fn show(context: &Context, asked: impl Future<Output = Result<Value, Error>>, cl
     context.print(&answer, render)
 }
 
-fn render(answer: &Value) -> String {
+fn render(answer: &Value) -> Table {
     let columns = [
         ("ID", "/id"),
         ("AGENT", "/agent"),
@@ -150,7 +150,7 @@ fn render(answer: &Value) -> String {
         ("CONTENT", "/line"),
     ];
     let rows: Vec<Value> = answer["memories"].as_array().into_iter().flatten().map(of_one_line).collect();
-    Table::of(&rows, &columns).render()
+    Table::of("memory entries", &rows, &columns)
 }
 
 /// The entry with the beginning of its content on one line.
@@ -178,7 +178,7 @@ mod tests {
         let long = "long ".repeat(40);
         let entry =
             |content: &str| json!({ "id": "i", "agent": "a", "user_id": null, "level": "user", "content": content });
-        let text = render(&json!({ "memories": [entry("likes\n tea"), entry(&long)] }));
+        let text = render(&json!({ "memories": [entry("likes\n tea"), entry(&long)] })).render();
         assert!(text.contains("likes tea\n") && text.contains("…\n"), "{text}");
         assert_eq!(text.lines().count(), 3);
     }

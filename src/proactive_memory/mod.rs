@@ -12,7 +12,7 @@ use agentsvc_api::proactive_memory::search::MemorySearch;
 use agentsvc_api::proactive_memory::settings::ProactiveMemorySettings;
 use agentsvc_api::proactive_memory::store::EntryStore;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use recall::Recaller;
 
@@ -22,6 +22,10 @@ pub const DOMAIN: Domain = Domain {
     uses: &["auto_dream", "config", "manifest", "memory", "session", "tool", "turn"],
     brings: |brought| brought.add([tools::search::TOOL, tools::update::TOOL, tools::forget::TOOL]),
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")
+        .examples(&[
+            Example::new("memory search 'favourite tea' --agent assistant", "Find what an agent remembers"),
+            Example::new("memory export assistant --output memory.json", "Export the memory of an agent"),
+        ])
         .under(Group::Abilities)],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);

@@ -2,7 +2,7 @@
 
 pub mod config;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -33,6 +33,10 @@ pub const DOMAIN: Domain = Domain {
                 "experiments-delete",
             ],
         ),
+    ])
+    .examples(&[
+        Example::new("prompt versions assistant", "List the saved prompts of an agent"),
+        Example::new("prompt experiments assistant", "List the comparisons of prompts"),
     ])
     .under(Group::Abilities)],
     ..Domain::EMPTY

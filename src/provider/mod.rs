@@ -33,7 +33,7 @@ use agentsvc_components::kernel::limit;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::egress::Web;
 use crate::kernel::home::Home;
@@ -55,6 +55,14 @@ pub const DOMAIN: Domain = Domain {
         "providers",
         "List and test model providers, set keys and sign in",
     )
+    .examples(&[
+        Example::new(
+            "providers set-key openai",
+            "Store a key; it is read from the terminal, not from the command line",
+        ),
+        Example::new("providers test openai", "Check that the key works"),
+        Example::new("providers list --usable", "List the providers that are ready"),
+    ])
     .also("provider")
     .under(Group::Connections)],
     ..Domain::EMPTY

@@ -5,11 +5,8 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
+use crate::kernel::cli::output::{self, Shown, Table};
 use crate::kernel::cli::{Error, Run};
-
-/// Characters of one cell of the table; the rest is cut.
-const CELL_CHARS_MAX: usize = 60;
 
 /// Options of `query`.
 #[derive(Debug, Args)]
@@ -38,7 +35,7 @@ impl Run for Query {
             return output::print(&text);
         }
         let answer = context.block_on(client.get("/api/world/query", &[("q", &self.query)]))?;
-        context.print(&answer, render)
+        context.print(&answer, shown)
     }
 }
 
@@ -55,7 +52,7 @@ impl Query {
                 let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
                 match event.name.as_str() {
                     "result" if context.json() => output::line(&event.data)?,
-                    "result" => output::line(&render(&data))?,
+                    "result" => output::line(&shown(&data).text)?,
                     "lagged" => output::note(&format!("{} results were skipped", data["missed"])),
                     "error" => output::note(&format!("the world does not respond: {}", output::field(&data, "/error"))),
                     _ => {}
@@ -66,29 +63,18 @@ impl Query {
     }
 }
 
-/// The rows under their headings, numbers to the right, and what there is to know below.
-fn render(answer: &Value) -> String {
-    let array = |key: &str| answer[key].as_array().map(Vec::as_slice).unwrap_or_default();
-    let columns = array("columns");
-    let is_right: Vec<bool> =
-        columns.iter().map(|column| matches!(column["type"].as_str(), Some("number" | "duration"))).collect();
-    let mut lines = vec![columns.iter().map(|column| output::field(column, "/name")).collect::<Vec<String>>()];
-    for row in array("rows") {
+/// The rows under their headings, and what there is to know below.
+fn shown(answer: &Value) -> Shown {
+    let columns: Vec<&Value> = output::items(answer, "columns").collect();
+    let headings = columns.iter().map(|column| output::field(column, "/name")).collect();
+    let mut table = Table::with("rows", headings);
+    for row in output::items(answer, "rows") {
         let cells = row.as_array().map(Vec::as_slice).unwrap_or_default();
-        lines.push(cells.iter().zip(columns).map(|(cell, column)| shown(cell, column)).collect());
+        table.push(cells.iter().zip(&columns).map(|(cell, column)| cell_of(cell, column)));
     }
-    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells = line.iter().zip(widths.iter().zip(&is_right)).map(|(cell, (&width, is_right))| {
-            if *is_right { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text.push_str(&foot(answer, lines.len() - 1));
-    text
+    let foot = foot(answer, output::items(answer, "rows").count());
+    // It says so where there are none.
+    if table.is_empty() { foot.into() } else { Shown::from(table).and(foot) }
 }
 
 /// `2 of 40 rows, 40 looked at, 1.2 ms`.
@@ -100,17 +86,12 @@ fn foot(answer: &Value, rows: usize) -> String {
     format!("({rows}{of} {noun}, {} scanned, {} ms{complete})\n", answer["looked_at"], answer["took_ms"])
 }
 
-/// A cell for people: on one line, durations in their units.
-fn shown(cell: &Value, column: &Value) -> String {
-    let text = match (column["type"].as_str(), cell.as_f64()) {
+/// A cell for people: durations in their units.
+fn cell_of(cell: &Value, column: &Value) -> String {
+    match (column["type"].as_str(), cell.as_f64()) {
         (Some("duration"), Some(secs)) if secs >= 60.0 => output::duration(secs as u64),
         (Some("duration"), Some(secs)) => format!("{secs} s"),
         _ => output::field(cell, ""),
-    };
-    let text = output::clean(&text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(CELL_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }
 
@@ -118,31 +99,27 @@ fn shown(cell: &Value, column: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::render;
+    use super::shown;
 
     #[test]
     fn an_answer_is_a_table() {
         let column = |name: &str, kind: &str| json!({"name": name, "type": kind});
         let answer = json!({
-            "columns": [column("name", "text"), column("tokens", "number"), column("age", "duration")],
+            "columns": [column("name", "text"), column("tokens", "number"), column("turn_age", "duration")],
             "rows": [["a\u{1b}[31m\nb", 5, 3_700], ["long", 12_345, null], ["x", 0.5, 1.5]],
             "total": 40, "looked_at": 41, "complete": false, "took_ms": 1.2,
         });
-        let expected = "name     tokens        age\n\
+        let expected = "name     tokens  turn_age\n\
                         a[31m b       5  1 h 1 min\n\
                         long      12345\n\
-                        x           0.5      1.5 s\n\
+                        x           0.5  1.5 s\n\
                         (3 of 40 rows, 41 scanned, 1.2 ms, NOT COMPLETE)\n";
-        assert_eq!(render(&answer), expected);
+        assert_eq!(shown(&answer).text, expected);
     }
 
     #[test]
-    fn long_texts_are_cut() {
-        let answer = json!({
-            "columns": [{"name": "t", "type": "text"}], "rows": [["ü".repeat(100)]],
-            "total": 1, "looked_at": 1, "complete": true, "took_ms": 1,
-        });
-        let text = render(&answer);
-        assert!(text.contains(&format!("{}…\n(1 row, 1 scanned, 1 ms)", "ü".repeat(60))), "{text}");
+    fn no_rows_are_counted() {
+        let answer = json!({ "columns": [{"name": "t", "type": "text"}], "rows": [], "total": 0, "looked_at": 1, "complete": true, "took_ms": 1 });
+        assert_eq!(shown(&answer).text, "(0 rows, 1 scanned, 1 ms)\n");
     }
 }

@@ -5,13 +5,14 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, Waiting, duration, field, items};
+use crate::kernel::cli::output::{Shown, Table, Waiting, duration, field, items};
+use crate::kernel::cli::words::{count, dollars};
 use crate::kernel::cli::{Error, Run};
 
 /// How often the daemon is asked how far it is.
@@ -32,7 +33,7 @@ pub(crate) struct Rehearse {
     #[arg(long, value_name = "FROM", default_value = "now")]
     from: String,
     /// Source of model responses: builtin, or recorded (from the agents' past turns)
-    #[arg(long, value_name = "MODEL", default_value = "builtin")]
+    #[arg(long, value_name = "MODEL", default_value = "builtin", value_parser = ["builtin", "recorded"])]
     model: String,
     /// Random seed; the same seed gives the same fires
     #[arg(long, value_name = "NUMBER")]
@@ -58,11 +59,7 @@ impl Run for Rehearse {
                 let path = format!("/api/world/rehearsals/{}/fires.csv", field(&ended, "/id"));
                 client.download(&path, &mut BufWriter::new(file)).await?;
             }
-            if context.json() {
-                output::json(&ended)?
-            } else {
-                output::print(&summary(&ended))?
-            }
+            context.print(&ended, summary)?;
             match ended["state"].as_str() {
                 Some("completed") => Ok(()),
                 Some("cancelled") => Err(Error::Protocol("the rehearsal was cancelled".to_owned())),
@@ -103,22 +100,29 @@ async fn follow(client: &Client, id: &str) -> Result<Value, Error> {
 }
 
 fn usd(value: &Value) -> String {
-    format!("${:.4}", value.as_f64().unwrap_or_default())
+    dollars(value.as_f64().unwrap_or_default())
+}
+
+/// A moment to the minute: in a rehearsal, seconds say nothing.
+fn minute(value: &Value, pointer: &str) -> String {
+    let text = field(value, pointer);
+    let at = text.parse::<DateTime<Utc>>();
+    at.map_or(text, |at| at.format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 /// The report in a page of text.
-fn summary(ended: &Value) -> String {
+fn summary(ended: &Value) -> Shown {
     let report = &ended["report"];
     let mut text = format!(
         "{} from {} to {} ({} model, seed {})\n",
         field(ended, "/state"),
-        field(ended, "/from_at"),
-        field(report, "/rehearsed_until"),
+        minute(ended, "/from_at"),
+        minute(report, "/rehearsed_until"),
         field(ended, "/model"),
         field(ended, "/seed")
     );
     if report.is_null() {
-        return text;
+        return text.into();
     }
     let outcomes = report["outcomes"].as_object().into_iter().flatten();
     let outcomes: Vec<String> = outcomes.map(|(word, count)| format!("{count} {}", word.replace('_', " "))).collect();
@@ -135,11 +139,11 @@ fn summary(ended: &Value) -> String {
     text += &line(
         "cost",
         format!(
-            "{} (80 %: {} to {}); {} agents by their history, {} by estimate",
+            "{} (80 %: {} to {}); {} by their history, {} by estimate",
             usd(&cost["forecast_usd"]),
             usd(&cost["low_usd"]),
             usd(&cost["high_usd"]),
-            field(cost, "/agents_with_history"),
+            count(cost["agents_with_history"].as_u64().unwrap_or_default(), "agent"),
             field(cost, "/agents_estimated")
         ),
     );
@@ -157,30 +161,28 @@ fn summary(ended: &Value) -> String {
     );
     text += &line("approvals", format!("{} would wait for approval", field(report, "/approvals/requested")));
     if !report["busiest_minute"].is_null() {
-        let (at, fires) = (field(report, "/busiest_minute/at"), field(report, "/busiest_minute/fires"));
-        text += &line("busiest", format!("{fires} fires in the minute of {at}"));
+        let fires = report["busiest_minute"]["fires"].as_u64().unwrap_or_default();
+        text += &line("busiest", format!("{} at {}", count(fires, "fire"), minute(report, "/busiest_minute/at")));
     }
-    text += &tables(report);
-    text
+    tables(report).into_iter().fold(Shown::from(text), |shown, table| shown.and(table))
 }
 
 fn rows<'a>(report: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     items(report, key).take(LINES_MAX)
 }
 
-fn tables(report: &Value) -> String {
-    let mut text = String::new();
-    let mut table = Table::new(&["BUDGET", "PERIOD", "WHAT", "WHEN"]);
+/// Tables of what stands out, with a line on what each leaves out.
+fn tables(report: &Value) -> Vec<Shown> {
+    let mut table = Table::list("budgets", &["BUDGET", "PERIOD", "WHAT", "WHEN"]);
     for row in rows(report, "budgets") {
         let name = field(row, "/agent_name");
         let whose = if name.is_empty() { field(row, "/scope") } else { name };
-        table.row([&whose, &field(row, "/period"), &field(row, "/event"), &field(row, "/at")]);
+        table.row([&whose, &field(row, "/period"), &field(row, "/event"), &minute(row, "/at")]);
     }
-    push(&mut text, report, "budgets", &table);
+    let mut all = vec![cut(report, "budgets", table)];
     let columns = [("SKIPPED", "/kind"), ("OUTCOME", "/outcome"), ("COUNT", "/count"), ("REASON", "/reason")];
-    let table = Table::of(rows(report, "skips"), &columns);
-    push(&mut text, report, "skips", &table);
-    let mut table = Table::new(&["AGENT", "FIRES", "TURNS", "FORECAST", "BY"]);
+    all.push(cut(report, "skips", Table::of("skips", rows(report, "skips"), &columns)));
+    let mut table = Table::list("agents", &["AGENT", "FIRES", "TURNS", "FORECAST", "BY"]);
     for row in rows(report, "agents") {
         let forecast = usd(&row["forecast_usd"]);
         table.row([
@@ -191,20 +193,16 @@ fn tables(report: &Value) -> String {
             &field(row, "/basis"),
         ]);
     }
-    push(&mut text, report, "agents", &table);
-    text
+    all.push(cut(report, "agents", table));
+    all
 }
 
-/// Adds a table that has rows, with a line on what it leaves out.
-fn push(text: &mut String, report: &Value, key: &str, table: &Table) {
-    let count = report[key].as_array().map_or(0, Vec::len);
-    if count == 0 {
-        return;
-    }
-    text.push('\n');
-    text.push_str(&table.render());
-    if count > LINES_MAX {
-        text.push_str(&format!("... and {} more; use --json to list all\n", count - LINES_MAX));
+/// A table, if it has rows, with a line on what it leaves out.
+fn cut(report: &Value, key: &str, table: Table) -> Shown {
+    let shown = Shown::default().and_below(table);
+    match report[key].as_array().map_or(0, Vec::len).saturating_sub(LINES_MAX) {
+        0 => shown,
+        more => shown.and(format!("... and {more} more; use --json to list all\n")),
     }
 }
 
@@ -229,13 +227,18 @@ mod tests {
                 "skips": [], "agents": []
             }
         });
-        let text = summary(&ended);
-        for part in
-            ["5 fired, 2 over budget", "$1.5000 (80 %: $1.0000 to $2.0000)", "3 would wait", "global", "exceeded"]
-        {
+        let text = summary(&ended).text;
+        for part in [
+            "5 fired, 2 over budget",
+            "$1.50 (80 %: $1.00 to $2.00); 1 agent by",
+            "2 fires at C",
+            "3 would wait",
+            "global",
+            "exceeded",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains("AGENT"), "{text}");
-        assert!(summary(&json!({ "state": "cancelled" })).starts_with("cancelled"));
+        assert!(summary(&json!({ "state": "cancelled" })).text.starts_with("cancelled"));
     }
 }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use agentsvc_api::rehearsal::runs::Rehearsals;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::world_loop::Clock;
 use store::{Places, RehearsalStore};
@@ -62,6 +62,11 @@ pub const DOMAIN: Domain = Domain {
         "rehearse",
         "Simulate the coming days on a copy of the world: fires, overlaps, budgets and cost",
     )
+    .examples(&[
+        Example::new("rehearse --for 7d", "Show what the next week starts, and what it costs"),
+        Example::new("rehearse --for 7d --model recorded", "With what agents answered before"),
+        Example::new("rehearse --for 1d --csv fires.csv", "Write every fire to a file"),
+    ])
     .under(Group::Automation)],
     open: |opening| {
         let exchange = Arc::downgrade(opening.exchange);

@@ -24,7 +24,7 @@ use agentsvc_systems::replay::{
 };
 use serde_json::Value;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::store::Store;
 use crate::replay::inputs::Error;
@@ -43,6 +43,10 @@ pub const DOMAIN: Domain = Domain {
         "replay",
         "Re-run recorded steps and compare the results; works while the daemon runs",
     )
+    .examples(&[
+        Example::new("replay", "Re-run the newest recorded steps and compare"),
+        Example::new("replay --from 100 --to 200", "Only these steps"),
+    ])
     .under(Group::Operations)],
     ..Domain::EMPTY
 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use agentsvc_api::session::content::Content;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
@@ -31,8 +31,20 @@ pub const DOMAIN: Domain = Domain {
         56,
         "session",
         "List, read, label and delete conversations",
-        &[Resource::at("/api/sessions")],
+        &[Resource::at("/api/sessions").columns(&[
+            ("ID", "/id"),
+            ("AGENT", "/agent"),
+            ("LABEL", "/label"),
+            ("MESSAGES", "/message_count"),
+            ("CURRENT", "/current"),
+            ("UPDATED", "/updated_at"),
+        ])],
     )
+    .examples(&[
+        Example::new("session list --agent assistant", "List the conversations of an agent"),
+        Example::new("session show work", "Print one by its label, first line or id"),
+        Example::new("session search --q 'the trip'", "Find text in all of them"),
+    ])
     .under(Group::Agents)],
 };
 

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::output::{self, Shown, Table};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
 
@@ -40,18 +40,15 @@ impl Run for Skills {
             }
             Self::Reload => context.block_on(client.post("/api/skills/reload", None))?,
         };
-        if context.json() {
-            return output::json(&answer);
-        }
-        output::print(&output::clean(&match self {
-            Self::List { .. } => listed(&answer),
-            Self::Info { .. } => shown(&answer),
-            Self::Reload => reloaded(&answer),
-        }))
+        context.print(&answer, |answer| match self {
+            Self::List { .. } => listed(answer),
+            Self::Info { .. } => shown(answer).into(),
+            Self::Reload => reloaded(answer).into(),
+        })
     }
 }
 
-fn listed(answer: &Value) -> String {
+fn listed(answer: &Value) -> Shown {
     let columns = [
         ("SKILL", "/name"),
         ("VERSION", "/version"),
@@ -60,14 +57,16 @@ fn listed(answer: &Value) -> String {
         ("TOOLS", "/tools_count"),
         ("ENABLED", "/enabled"),
     ];
-    let mut text = Table::of(output::items(answer, "skills"), &columns).render();
+    let hint = "Find some with `agentsvc skill search`.";
+    let shown = Shown::from(Table::of("skills", output::items(answer, "skills"), &columns).hint(hint));
+    let mut text = String::new();
     for skill in output::items(answer, "skills") {
         for need in skill["unmet"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             text.push_str(&format!("{}: {need}\n", skill["name"].as_str().unwrap_or_default()));
         }
     }
     text.push_str(&failed(answer));
-    text
+    shown.and(text)
 }
 
 fn failed(answer: &Value) -> String {
@@ -135,7 +134,7 @@ mod tests {
     fn lists_say_what_is_missing_and_what_failed() {
         let skill = json!({ "name": "gh", "version": "1.0.0", "runtime": "PromptOnly", "category": "dev",
             "tools_count": 0, "enabled": false, "unmet": ["program gh is not installed"] });
-        let text = listed(&json!({ "skills": [skill], "failed": [{ "folder": "x", "error": "no" }] }));
+        let text = listed(&json!({ "skills": [skill], "failed": [{ "folder": "x", "error": "no" }] })).text;
         assert!(
             text.contains("gh: program gh is not installed\n") && text.contains("x was not loaded: no\n"),
             "{text}"

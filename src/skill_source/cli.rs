@@ -72,16 +72,13 @@ impl Search {
         let page = self.page.to_string();
         let asked = [("q", &*self.query), ("page", &*page)];
         let answer = context.block_on(async { context.client()?.get(path, &asked).await })?;
-        if context.json() {
-            return output::json(&answer);
-        }
-        for warning in items(&answer, "warnings") {
+        for warning in items(&answer, "warnings").filter(|_| !context.json()) {
             output::note(&output::clean(warning.as_str().unwrap_or_default()));
         }
         let id = if self.clawhub { "/slug" } else { "/install_id" };
         let columns =
             [("INSTALL", id), ("VERSION", "/version"), ("AUTHOR", "/author"), ("DESCRIPTION", "/description")];
-        output::print(&output::clean(&Table::of(items(&answer, "results"), &columns).render()))
+        context.print(&answer, |answer| Table::of("matching skills", items(answer, "results"), &columns))
     }
 }
 

@@ -44,7 +44,7 @@ use self::registry::Registry;
 pub(crate) use self::registry_place::RegistryPlace;
 use self::service::Service;
 use self::wire::Wire;
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::{Domain, Opening};
 use crate::skill::Skills;
 
@@ -53,6 +53,11 @@ pub const DOMAIN: Domain = Domain {
     name: "skill_source",
     uses: &["skill", "skill_scan"],
     commands: &[Subcommand::group::<cli::SkillCommand>(31, "skill", "Find, install, show and remove skills")
+        .examples(&[
+            Example::new("skill search 'pull request'", "Find skills"),
+            Example::new("skill install ./my-skill", "Install one from a folder"),
+            Example::new("skill list", "List the skills, and what they lack"),
+        ])
         .under(Group::Abilities)],
     open,
     ..Domain::EMPTY

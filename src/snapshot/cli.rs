@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::names::Listed;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::{Shown, Table, field};
+use crate::kernel::cli::screen::Screen;
+use crate::kernel::cli::words::{count, said};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
 
@@ -50,7 +52,7 @@ impl Run for Snapshot {
         let all = Listed::new("/api/world/snapshots", "snapshot");
         let path_of = |id: &str| format!("/api/world/snapshots/{}", encoded(id));
         let path = |snapshot: &str| Ok::<_, Error>(path_of(&context.block_on(client.id_of(&all, snapshot))?));
-        let (answer, render): (Value, fn(&Value) -> String) = match self {
+        let (answer, render): (Value, fn(&Value) -> Shown) = match self {
             Self::Create(Create { label }) => {
                 let body = label.map_or_else(|| json!({}), |label| json!({ "label": label }));
                 (context.block_on(client.post("/api/world/snapshots", Some(&body)))?, taken)
@@ -74,46 +76,55 @@ impl Run for Snapshot {
     }
 }
 
-fn taken(snapshot: &Value) -> String {
+fn taken(snapshot: &Value) -> Shown {
+    counted(snapshot).into()
+}
+
+fn counted(snapshot: &Value) -> String {
+    let of = |noun: &str| count(snapshot["counts"][format!("{noun}s")].as_u64().unwrap_or_default(), noun);
     format!(
-        "{}: {} agents, {} sessions, {} messages, {} bytes\n",
+        "{}: {}, {}, {}, {}\n",
         field(snapshot, "/id"),
-        field(snapshot, "/counts/agents"),
-        field(snapshot, "/counts/sessions"),
-        field(snapshot, "/counts/messages"),
-        field(snapshot, "/size_bytes")
+        of("agent"),
+        of("session"),
+        of("message"),
+        said(snapshot, "/size_bytes", None)
     )
 }
 
-fn listed(answer: &Value) -> String {
-    let mut table = Table::new(&["ID", "TAKEN", "WHY", "AGENTS", "MESSAGES", "BYTES", "LABEL"]);
+fn listed(answer: &Value) -> Shown {
+    let mut table = Table::list("snapshots", &["ID", "LABEL", "TAKEN", "WHY", "AGENTS", "MESSAGES", "SIZE"])
+        .hint("Take one with `agentsvc snapshot create`.");
+    let now = Screen::of_stdout().now;
     for snapshot in answer["snapshots"].as_array().into_iter().flatten() {
-        let cell = |pointer: &str| field(snapshot, pointer);
+        let cell = |pointer: &str| said(snapshot, pointer, now);
         let why = match snapshot["before"].as_str() {
             Some(before) => format!("before {before}"),
             None => cell("/reason"),
         };
         let label = snapshot["label"].as_str().unwrap_or_default();
         let (agents, messages) = (cell("/counts/agents"), cell("/counts/messages"));
-        table.row([&cell("/id"), &cell("/created_at"), &why, &agents, &messages, &cell("/size_bytes"), label]);
+        table.row([&cell("/id"), label, &cell("/created_at"), &why, &agents, &messages, &cell("/size_bytes")]);
     }
-    table.render()
+    table.into()
 }
 
-fn gone(deleted: &Value) -> String {
-    deleted.as_array().into_iter().flatten().map(|snapshot| format!("deleted {}\n", field(snapshot, "/id"))).collect()
+fn gone(deleted: &Value) -> Shown {
+    let line = |snapshot: &Value| format!("deleted {}\n", field(snapshot, "/id"));
+    deleted.as_array().into_iter().flatten().map(line).collect::<String>().into()
 }
 
-fn planned(snapshot: &Value) -> String {
+fn planned(snapshot: &Value) -> Shown {
     format!(
         "dry run, nothing was changed; use --apply to restore the world of {}. A snapshot of the current world is \
          created first.\n{}",
         field(snapshot, "/created_at"),
-        taken(snapshot)
+        counted(snapshot)
     )
+    .into()
 }
 
-fn restored(answer: &Value) -> String {
+fn restored(answer: &Value) -> Shown {
     let before = match answer["before"]["id"].as_str() {
         Some(id) => format!("the previous world was saved as snapshot {id}\n"),
         None => String::new(),
@@ -123,4 +134,5 @@ fn restored(answer: &Value) -> String {
         field(answer, "/snapshot/created_at"),
         field(answer, "/pause_ms")
     )
+    .into()
 }

@@ -16,7 +16,7 @@ pub(crate) mod stats;
 pub(crate) mod worlds;
 pub mod write;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -28,6 +28,11 @@ pub const DOMAIN: Domain = Domain {
         "snapshot",
         "Create, list, delete and restore snapshots of the world",
     )
+    .examples(&[
+        Example::new("snapshot create --label before", "Copy the world as it is now"),
+        Example::new("snapshot restore before", "Show what a restore would change"),
+        Example::new("snapshot restore before --apply", "Restore it"),
+    ])
     .under(Group::Operations)],
     ..Domain::EMPTY
 };

@@ -8,7 +8,7 @@ pub(crate) mod post;
 pub(crate) mod shape;
 pub(crate) mod status;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -20,8 +20,20 @@ pub const DOMAIN: Domain = Domain {
         53,
         "task",
         "Post tasks for agents, and follow them",
-        &[Resource::at("/api/tasks").without(&["/api/tasks/list"])],
+        &[Resource::at("/api/tasks").without(&["/api/tasks/list"]).columns(&[
+            ("ID", "/id"),
+            ("TITLE", "/title"),
+            ("STATUS", "/status"),
+            ("ASSIGNEE", "/assignee"),
+            ("CLAIMED BY", "/claimed_by"),
+            ("CREATED", "/created_at"),
+        ])],
     )
+    .examples(&[
+        Example::new("task create --title 'Sort the inbox' --assignee assistant", "Post a task"),
+        Example::new("task list --status pending", "List those that wait"),
+        Example::new("task show 'Sort the inbox'", "Show one with its result"),
+    ])
     .under(Group::Automation)],
     ..Domain::EMPTY
 };

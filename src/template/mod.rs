@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 pub use embedded::EMBEDDED;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::disk;
 use crate::kernel::domain::Domain;
 
@@ -30,8 +30,18 @@ pub const DOMAIN: Domain = Domain {
         59,
         "agent-type",
         "Create and change templates for new agents",
-        &[Resource::at("/api/templates")],
+        &[Resource::at("/api/templates").called("agent types").columns(&[
+            ("NAME", "/name"),
+            ("DESCRIPTION", "/description"),
+            ("PROVIDER", "/provider"),
+            ("MODEL", "/model"),
+            ("FROM", "/source"),
+        ])],
     )
+    .examples(&[
+        Example::new("agent-type list", "List the templates"),
+        Example::new("agent create coder --name my-coder", "Create an agent from one"),
+    ])
     .under(Group::Agents)],
     ..Domain::EMPTY
 };

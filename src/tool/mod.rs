@@ -33,7 +33,7 @@ pub(crate) use result_transform::{ResultTransform, Transformed};
 pub(crate) use shell_exec::stopped;
 pub(crate) use skill_folders::SkillFolders;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use toolset::ToolStores;
@@ -69,9 +69,12 @@ pub const DOMAIN: Domain = Domain {
         ])
     },
     performers,
-    commands: &[
-        Subcommand::of(61, "tool", "List tools, and call one", &[Resource::at("/api/tools")]).under(Group::Abilities)
-    ],
+    commands: &[Subcommand::of(61, "tool", "List tools, and call one", &[Resource::at("/api/tools")])
+        .examples(&[
+            Example::new("tool show file_read", "Show what a tool does and takes"),
+            Example::new("tool invoke system_time", "Call one, where the configuration allows it"),
+        ])
+        .under(Group::Abilities)],
     ..Domain::EMPTY
 };
 

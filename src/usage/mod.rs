@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::usage::store::UsageStore;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::retention::RetentionClock;
@@ -25,9 +25,12 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     performers,
-    commands: &[
-        Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")]).under(Group::Operations)
-    ],
+    commands: &[Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")])
+        .examples(&[
+            Example::new("usage summary", "Show what was used today"),
+            Example::new("usage by-model", "Show the cost of each model"),
+        ])
+        .under(Group::Operations)],
     ..Domain::EMPTY
 };
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agentsvc_api::webhook::sender::WebhookSender;
 use agentsvc_systems::webhook;
 
-use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::cli::{Example, Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::ToolParts;
@@ -27,8 +27,27 @@ pub const DOMAIN: Domain = Domain {
         opening.provide::<dyn WebhookSender>(Arc::new(Sender { web, vault }));
         Ok(())
     },
-    commands: &[Subcommand::of(55, "webhook", "Post events to your own services", &[Resource::at("/api/webhooks")])
-        .under(Group::Connections)],
+    commands: &[Subcommand::of(
+        55,
+        "webhook",
+        "Post events to your own services",
+        &[Resource::at("/api/webhooks").columns(&[
+            ("ID", "/id"),
+            ("NAME", "/name"),
+            ("URL", "/url"),
+            ("EVENTS", "/events"),
+            ("ENABLED", "/enabled"),
+            ("FAILING SINCE", "/failing_since"),
+        ])],
+    )
+    .examples(&[
+        Example::new(
+            "webhook create --name ci --url https://ci.example/hook --events '[\"task_failed\"]'",
+            "Post each failed task to a URL",
+        ),
+        Example::new("webhook test ci", "Send a test event"),
+    ])
+    .under(Group::Connections)],
     ..Domain::EMPTY
 };
 

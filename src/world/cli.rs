@@ -8,7 +8,7 @@ use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, duration, field};
-use crate::kernel::cli::{Error, Run, show};
+use crate::kernel::cli::{Error, Run, words};
 
 /// Options of `status`.
 #[derive(Debug, Args)]
@@ -92,12 +92,12 @@ fn render(url: &str, pid: String, running: &Running, health: &Value, glance: &Gl
         ("uptime", duration(running.uptime_seconds)),
         ("agents", running.agent_count.to_string()),
         ("approvals waiting", glance.waiting_approvals.map(|count| count.to_string()).unwrap_or_default()),
-        ("spent today", glance.spent_today.map(show::dollars).unwrap_or_default()),
+        ("spent today", glance.spent_today.map(words::dollars).unwrap_or_default()),
         ("default model", model),
         ("data", running.data_dir.clone()),
         ("database", field(health, "/database")),
     ];
-    let mut table = Table::new(&[]);
+    let mut table = Table::pairs();
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table.row([name, value]);
     }

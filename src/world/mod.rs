@@ -7,14 +7,16 @@ pub(crate) mod pulse;
 
 use std::sync::Arc;
 
-use crate::kernel::cli::{Group, Subcommand};
+use crate::kernel::cli::{Example, Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "world",
     uses: &[],
-    commands: &[Subcommand::new::<cli::Status>(3, "status", "Show the daemon's status").under(Group::Daemon)],
+    commands: &[Subcommand::new::<cli::Status>(3, "status", "Show the daemon's status")
+        .examples(&[Example::new("status --json", "For programs")])
+        .under(Group::Daemon)],
     open: |opening| {
         opening.api.add_probe(Arc::new(process::MemoryProbe));
         Ok(())

@@ -226,7 +226,7 @@ fn every_noun_has_the_same_verbs() {
     let changed = json_of(&daemon.cli(&["schedule", "edit", &id, "--enabled=false", "--json"]));
     assert_eq!(changed["enabled"], false);
     assert!(daemon.cli(&["schedule", "rm", &id]).status.success());
-    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "none\n");
+    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "");
     for noun in ["session", "task", "trigger", "workflow", "goal", "webhook", "agent-type", "tool", "agent", "approval"]
     {
         let done = daemon.cli(&[noun, "ls"]);
@@ -270,7 +270,7 @@ fn names_stand_for_ids_everywhere() {
     assert!(ambiguous.contains(&first) && ambiguous.contains(&second), "{ambiguous}");
     assert!(daemon.cli(&["schedule", "delete", &second]).status.success());
     assert!(daemon.cli(&["schedule", "delete", "news"]).status.success());
-    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "none\n");
+    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "");
     // Titles, labels, and names in options.
     let goal = text(&make(&["goal", "create", "--title", "ship it", "--agent", "scout"])["id"]);
     let part = make(&["goal", "create", "--title", "write it", "--parent-id", "ship it"]);

@@ -29,6 +29,8 @@ pub struct Input {
     pub about: String,
     /// What it takes.
     pub takes: Takes,
+    /// The words that it may be; empty if it may be others.
+    pub words: Vec<String>,
 }
 
 /// One route that answers at once.
@@ -80,6 +82,7 @@ fn inputs(schema: SchemaOf, generator: &mut SchemaGenerator) -> Vec<Input> {
         name: name.clone(),
         about: about(&schema["description"]),
         takes: takes(schema),
+        words: words(schema).unwrap_or_default(),
     };
     properties.iter().map(input).collect()
 }
@@ -108,5 +111,38 @@ fn takes(schema: &Value) -> Takes {
         ["boolean"] => Takes::Switch,
         ["integer" | "number"] => Takes::Number,
         _ => Takes::Json,
+    }
+}
+
+/// The words of which a value is one; `None` if it may be something else.
+fn words(schema: &Value) -> Option<Vec<String>> {
+    let text = |word: &Value| word.as_str().map(str::to_owned);
+    if let Some(word) = schema.get("const") {
+        return Some(vec![text(word)?]);
+    }
+    if let Some(list) = schema["enum"].as_array() {
+        return list.iter().filter(|word| !word.is_null()).map(text).collect();
+    }
+    let either = schema["anyOf"].as_array().or_else(|| schema["oneOf"].as_array())?;
+    let lists = either.iter().filter(|one| one["type"] != "null").map(words).collect::<Option<Vec<_>>>()?;
+    Some(lists.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_enums() {
+        let of = |schema: Value| words(&schema).unwrap_or_default().join(" ");
+        assert_eq!(of(json!({ "type": "string", "enum": ["a", "b"] })), "a b");
+        assert_eq!(of(json!({ "enum": ["a", null] })), "a");
+        let described =
+            json!({ "oneOf": [{ "const": "a", "description": "A." }, { "type": "string", "enum": ["b"] }] });
+        assert_eq!(of(json!({ "anyOf": [described, { "type": "null" }] })), "a b");
+        assert_eq!(of(json!({ "anyOf": [{ "const": "a" }, { "type": "string" }] })), "", "it may be any text");
+        assert_eq!((of(json!({ "type": "string" })), of(json!({ "const": 3 }))), (String::new(), String::new()));
     }
 }

@@ -88,6 +88,9 @@ async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
     let path = format!("/api/templates/{}", encoded(name));
     match client.get(&path, &[]).await {
         Ok(found) => Ok(field(&found, "/manifest_toml")),
+        Err(Error::Answer { status: 404, message }) if message.contains("did you mean") => {
+            Err(Error::NotFound(message))
+        }
         Err(Error::Answer { status: 404, .. }) => {
             let text =
                 format!("no agent type or file named {name:?}; list agent types with `agentsvc agent-type list`");

@@ -2,7 +2,6 @@
 
 mod create;
 mod delete;
-mod list;
 mod show;
 
 use clap::Subcommand;
@@ -55,8 +54,6 @@ pub(crate) const EXAMPLES: &[Example] = &[
 pub(crate) enum Agent {
     /// Create an agent from an agent type, a manifest, or options
     Create(create::Create),
-    /// List the agents
-    List(list::List),
     /// Show one agent
     Show(show::Show),
     /// Delete agents
@@ -68,7 +65,6 @@ impl Run for Agent {
     fn run(self, context: &Context) -> Result<(), Error> {
         match self {
             Self::Create(command) => command.run(context),
-            Self::List(command) => command.run(context),
             Self::Show(command) => command.run(context),
             Self::Delete(command) => command.run(context),
         }

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::Table;
+use crate::kernel::cli::screen::Screen;
+use crate::kernel::cli::words::said;
 
 /// Options of `agent show`.
 #[derive(Debug, Args)]
@@ -26,7 +28,7 @@ impl Show {
     }
 }
 
-fn render(agent: &Value) -> String {
+fn render(agent: &Value) -> Table {
     let rows = [
         ("name", "/name"),
         ("id", "/id"),
@@ -41,14 +43,15 @@ fn render(agent: &Value) -> String {
         ("session", "/session_id"),
         ("created", "/created_at"),
     ];
-    let mut table = Table::new(&[]);
+    let mut table = Table::pairs();
+    let now = Screen::of_stdout().now;
     for (name, pointer) in rows {
-        let text = field(agent, pointer);
+        let text = said(agent, pointer, now);
         if !text.is_empty() {
             table.row([name, &text]);
         }
     }
-    table.render()
+    table
 }
 
 #[cfg(test)]
@@ -59,7 +62,8 @@ mod tests {
 
     #[test]
     fn what_is_empty_is_left_out() {
-        let text = render(&json!({"name": "n", "description": "", "tags": ["a", "b"], "model": {"provider": "p"}}));
+        let text =
+            render(&json!({"name": "n", "description": "", "tags": ["a", "b"], "model": {"provider": "p"}})).render();
         assert_eq!(text, "name      n\nprovider  p\ntags      a, b\n");
     }
 }

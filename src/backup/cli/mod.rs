@@ -17,7 +17,7 @@ use crate::backup::{archives, name};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, Waiting, field};
+use crate::kernel::cli::output::{Table, Waiting, field, items};
 use crate::kernel::cli::{Error, Exit, Run};
 use crate::kernel::home::Home;
 
@@ -92,18 +92,22 @@ fn list(context: &Context) -> Result<(), Error> {
         let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
         Ok(json!({ "total": lines.len(), "backups": lines }))
     })?;
-    if context.json() {
-        return output::json(&listed);
-    }
-    let mut table = Table::new(&["FILE", "CREATED", "SIZE", "AGENTS", "MESSAGES"]);
-    for backup in listed["backups"].as_array().into_iter().flatten() {
-        let cell = |pointer: &str| field(backup, pointer);
-        let size = output::bytes(backup["size_bytes"].as_u64().unwrap_or_default());
-        let agents =
-            if backup["valid"] == true { cell("/counts/agents") } else { format!("none: {}", cell("/problem")) };
-        table.row([&cell("/filename"), &cell("/created_at"), &size, &agents, &cell("/counts/messages")]);
-    }
-    output::print(&table.render())
+    context.print(&listed, rows)
+}
+
+fn rows(listed: &Value) -> Table {
+    let columns = [
+        ("FILE", "/filename"),
+        ("CREATED", "/created_at"),
+        ("SIZE", "/size_bytes"),
+        ("AGENTS", "/counts/agents"),
+        ("MESSAGES", "/counts/messages"),
+        ("PROBLEM", "/problem"),
+    ];
+    // The last column is there only where a backup has a problem.
+    let is_sound = items(listed, "backups").all(|backup| backup["valid"] == true);
+    let columns = if is_sound { &columns[..columns.len() - 1] } else { &columns[..] };
+    Table::of("backups", items(listed, "backups"), columns).hint("Make one with `agentsvc backup`.")
 }
 
 fn delete(context: &Context, filename: &str) -> Result<(), Error> {
@@ -119,7 +123,7 @@ fn delete(context: &Context, filename: &str) -> Result<(), Error> {
         }
         Ok(json!({ "status": "deleted", "filename": filename }))
     })?;
-    if context.json() { output::json(&deleted) } else { output::line(&format!("deleted {filename}")) }
+    context.print(&deleted, |_| format!("deleted {filename}\n"))
 }
 
 /// Says what was left out.

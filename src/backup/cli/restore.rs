@@ -127,7 +127,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn render(done: &Value) -> String {
-    let mut table = Table::new(&["COMPONENT", "ADDED", "REMOVED", "REPLACED", "UNCHANGED"]);
+    let mut table = Table::list("components", &["COMPONENT", "ADDED", "REMOVED", "REPLACED", "UNCHANGED"]);
     for (name, of) in done["components"].as_object().into_iter().flatten() {
         for what in ["rows", "files"] {
             let count = |key: &str| field(&of[what], &format!("/{key}"));

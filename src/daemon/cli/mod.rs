@@ -11,6 +11,7 @@ mod start;
 mod stop;
 mod version;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use agentsvc_api::http::operations::Operation;
@@ -83,7 +84,7 @@ fn subcommands() -> Vec<Subcommand> {
 
 /// What reads the command line.
 /// `whole` says of which subcommands it must know those that are made from routes, which takes a while.
-fn parser(whole: impl Fn(&str) -> bool) -> Command {
+fn parser(whole: impl Fn(&Subcommand) -> bool) -> Command {
     Global::augment_args(Command::new("agentsvc"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
@@ -93,9 +94,7 @@ fn parser(whole: impl Fn(&str) -> bool) -> Command {
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommands(
-            subcommands().iter().map(|subcommand| subcommand.command(whole(subcommand.name).then_some(routes))),
-        )
+        .subcommands(subcommands().iter().map(|subcommand| subcommand.command(whole(subcommand).then_some(routes))))
 }
 
 /// The subcommands by their groups.
@@ -128,7 +127,7 @@ pub(crate) fn read(home: &Home, settings: &Settings) -> Result<(), Error> {
 pub fn main() -> ExitCode {
     install();
     // Wrong usage ends here, with the code of `Exit::Usage`.
-    let given: Vec<String> = std::env::args_os().map(|given| given.to_string_lossy().into_owned()).collect();
+    let given = singular(std::env::args_os().collect());
     if given.len() == 1 {
         // What a person types first is no mistake.
         return match output::print(&parser(|_| false).render_help().to_string()) {
@@ -136,7 +135,9 @@ pub fn main() -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    let typed = parser(|name| given.iter().any(|given| given == name || is_about_all(given))).get_matches();
+    let words: Vec<&str> = given.iter().filter_map(|given| given.to_str()).collect();
+    let is_meant = |subcommand: &Subcommand| words.iter().any(|it| subcommand.is_called(it) || is_about_all(it));
+    let typed = parser(is_meant).get_matches_from(&given);
     match run(&typed) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has left; it has what it wanted.
@@ -146,6 +147,23 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit() as u8)
         }
     }
+}
+
+/// What was typed, with the noun in the singular: `agents list` is `agent list`. No help and no suggestion names the plurals.
+fn singular(mut given: Vec<OsString>) -> Vec<OsString> {
+    let takes_value =
+        |given: &OsString| given.to_str().is_some_and(|it| ["--home", "--url", "--api-key"].contains(&it));
+    let is_option = |given: &OsString| given.to_string_lossy().starts_with('-');
+    let noun = (1..given.len()).find(|at| !is_option(&given[*at]) && !takes_value(&given[*at - 1]));
+    let Some((noun, typed)) = noun.and_then(|noun| Some((noun, given[noun].to_str()?))) else { return given };
+    let all = subcommands();
+    let single = typed.strip_suffix('s').filter(|_| !all.iter().any(|subcommand| subcommand.is_called(typed)));
+    if let Some(single) = single
+        && let Some(meant) = all.iter().find(|subcommand| subcommand.is_noun() && subcommand.is_called(single))
+    {
+        given[noun] = meant.name.into();
+    }
+    given
 }
 
 /// True for words with which all subcommands are printed.
@@ -250,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn a_noun_is_understood_in_the_plural() {
+        let of = |line: &str| {
+            let words = singular(line.split(' ').map(OsString::from).collect());
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of("agentsvc agents list"), "agentsvc agent list");
+        assert_eq!(of("agentsvc --home agents --json goals show keys"), "agentsvc --home agents --json goal show keys");
+        for line in ["agentsvc", "agentsvc --json", "agentsvc models list", "agentsvc backups", "agentsvc nonsense"] {
+            assert_eq!(of(line), line);
+        }
+    }
+
+    #[test]
     fn every_subcommand_parses() {
         for line in [
             "init",
@@ -264,6 +295,8 @@ mod tests {
             "event create --event-type deployed",
             "audit list --limit 3",
             "audit ls",
+            "approval show 01890000-0000-7000-8000-000000000000",
+            "history --step day",
             "budget list",
             "status",
             "agent create a.toml",

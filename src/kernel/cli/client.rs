@@ -11,6 +11,7 @@ use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::resource::Routes;
 use crate::kernel::cli::Error;
 use crate::kernel::host::{host_of, is_loopback};
 use crate::kernel::sse;
@@ -39,6 +40,8 @@ pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
     key: Option<String>,
+    /// Those of the daemon, if they are known: they tell where a name is listed.
+    routes: Option<Routes>,
 }
 
 impl Client {
@@ -55,7 +58,16 @@ impl Client {
             http = http.no_proxy();
         }
         let http = http.build().map_err(|error| Error::Protocol(describe(&error)))?;
-        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), key })
+        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), key, routes: None })
+    }
+
+    /// With the routes of the daemon, so that errors say what was probably meant.
+    pub(crate) fn knowing(self, routes: Routes) -> Self {
+        Self { routes: Some(routes), ..self }
+    }
+
+    pub(super) fn routes(&self) -> Option<Routes> {
+        self.routes
     }
 
     /// The daemon's URL without a slash at its end.
@@ -182,11 +194,18 @@ impl Client {
         query: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Response, Error> {
+        let verb = method.to_string();
         let mut request = self.request(method, path, query)?;
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
-        self.answer(request).await
+        match self.answer(request).await {
+            Err(Error::Answer { status: 404, message }) => {
+                let message = self.with_meant(&verb, path, body, message).await;
+                Err(Error::Answer { status: 404, message })
+            }
+            answered => answered,
+        }
     }
 
     fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, Error> {

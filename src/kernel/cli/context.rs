@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::client::Client;
+use super::output::Shown;
 use super::resource::Routes;
-use super::{Error, output};
+use super::{Error, output, screen};
 use crate::kernel::home::{Home, url_of};
 use crate::kernel::settings::{Reach, Settings};
 
@@ -56,14 +57,24 @@ impl Context {
         self.global.json
     }
 
-    /// Prints what came: as JSON for programs, as the text that `shown` makes of it for people. It may come from anyone: the text
-    /// does not drive the terminal.
-    pub(crate) fn print<T: Serialize>(&self, came: &T, shown: impl FnOnce(&T) -> String) -> Result<(), Error> {
-        if self.json() { output::json(came) } else { output::print(&output::clean(&shown(came))) }
+    /// Prints what came: as JSON for programs, as what `shown` makes of it for people, by a pager if that is long. It may come from
+    /// anyone: the text does not drive the terminal.
+    pub(crate) fn print<T: Serialize, S: Into<Shown>>(
+        &self,
+        came: &T,
+        shown: impl FnOnce(&T) -> S,
+    ) -> Result<(), Error> {
+        if self.json() {
+            return output::json(came);
+        }
+        let Shown { text, note } = shown(came).into();
+        screen::show(&text)?;
+        note.iter().for_each(|note| output::note(note));
+        Ok(())
     }
 
     /// Prints what the daemon answers at a path.
-    pub(crate) fn show(&self, path: &str, shown: fn(&Value) -> String) -> Result<(), Error> {
+    pub(crate) fn show<S: Into<Shown>>(&self, path: &str, shown: fn(&Value) -> S) -> Result<(), Error> {
         let answer = self.block_on(async { self.client()?.get(path, &[]).await })?;
         self.print(&answer, shown)
     }
@@ -97,7 +108,7 @@ impl Context {
     pub(crate) fn client(&self) -> Result<Client, Error> {
         let key = self.global.api_key.clone().filter(|key| !key.is_empty());
         if let Some(url) = &self.global.url {
-            return Client::new(url, key);
+            return Ok(Client::new(url, key)?.knowing(self.routes));
         }
         let home = self.home()?;
         // A configuration that is broken now need not be the one the daemon runs with; without it the
@@ -105,7 +116,8 @@ impl Context {
         let reach = self.settings_or_default(&home).get::<Reach>();
         let listens = || reach.listen.map(url_of).ok_or_else(|| Error::Usage("--url is missing".to_owned()));
         let url = home.address().map_or_else(listens, |address| Ok(address.url()))?;
-        Client::new(&url, key.or_else(|| reach.key.clone().filter(|_| home.is_taken())))
+        let key = key.or_else(|| reach.key.clone().filter(|_| home.is_taken()));
+        Ok(Client::new(&url, key)?.knowing(self.routes))
     }
 
     /// Runs `work` to its end on this thread.

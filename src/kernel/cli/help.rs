@@ -74,7 +74,11 @@ pub(super) fn with_headings(command: Command, headings: &[Heading]) -> Command {
 fn row(command: &Command) -> (String, String) {
     let aliases: Vec<&str> = command.get_visible_aliases().collect();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let about = if aliases.is_empty() { about } else { format!("{about} [alias: {}]", aliases.join(", ")) };
+    let about = match aliases.as_slice() {
+        [] => about,
+        [alias] => format!("{about} [alias: {alias}]"),
+        several => format!("{about} [aliases: {}]", several.join(", ")),
+    };
     (command.get_name().to_owned(), about)
 }
 

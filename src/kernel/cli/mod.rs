@@ -6,12 +6,17 @@ pub(crate) mod error;
 pub(crate) mod help;
 mod markdown;
 pub(crate) mod names;
+mod options;
 pub(crate) mod output;
 mod path;
 pub(crate) mod request;
 pub(crate) mod resource;
+pub(crate) mod screen;
 pub(crate) mod show;
 mod subcommand;
+mod suggest;
+mod table;
+pub(crate) mod words;
 
 pub use context::Context;
 pub use error::{Error, Exit};

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Error;
 use super::client::Client;
 use super::output::{clean, field};
-use crate::kernel::config::nearest;
+use super::suggest::meant;
 
 /// Items of one request while a list is read.
 const PAGE: usize = 1_000;
@@ -45,7 +45,7 @@ pub(crate) struct Listed {
     is_filtered: bool,
     /// The items have no names; the name of an agent stands for the only one of that agent.
     is_of_agents: bool,
-    /// They are sessions, most of which have no name: the beginning of an id, or the line with which one begins, stands for it.
+    /// They are sessions, most of which have no name: the line with which one begins stands for it.
     are_sessions: bool,
 }
 
@@ -97,20 +97,16 @@ impl Listed {
         let (ids, typed) = (ids.join(", "), clean(typed));
         let text = if self.is_of_agents {
             format!("agent {typed} has {count} {noun}s; pass the id of one: {ids}{more}")
-        } else if self.are_sessions {
-            format!("{count} {noun}s match {typed}; pass the id of one: {ids}{more}")
         } else {
-            format!("{count} {noun}s are named {typed}; pass the id of one: {ids}{more}")
+            format!("{count} {noun}s match {typed}; pass the id of one: {ids}{more}")
         };
         Err(Error::Usage(text))
     }
 
     /// There is none of this name or id.
     fn missing(&self, typed: &str, known: &[String]) -> Error {
-        let next = match nearest(typed, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean {}?", clean(near)),
-            None => format!("list them with `agentsvc {}`", self.command),
-        };
+        let meant = meant(typed, known.iter().map(String::as_str));
+        let next = meant.unwrap_or_else(|| format!("list them with `agentsvc {}`", self.command));
         Error::NotFound(format!("{} {} does not exist; {next}", self.noun, clean(typed)))
     }
 }
@@ -121,7 +117,7 @@ impl Client {
         self.id_of(&Listed::agents(), agent).await
     }
 
-    /// The id of the one item that is called `typed` or has this id. A UUID is an id without a question.
+    /// The id of the one item that is called `typed`, or whose id is this or begins with it. A UUID is an id without a question.
     ///
     /// # Errors
     /// There is none, or there are several of this name; those of reading the list.
@@ -135,14 +131,15 @@ impl Client {
                 return Ok(listed.id_of(found));
             }
             let known = self.page(&listed.path, &[("limit", &PAGE.to_string())]).await?.0;
-            return Err(listed.missing(typed, &names(&known)));
+            let short = known.iter().map(|item| listed.id_of(item)).filter(|id| is_short_of(typed, id)).collect();
+            let known: Vec<String> = known.iter().filter_map(name_of).collect();
+            return listed.only(typed, short)?.ok_or_else(|| listed.missing(typed, &known));
         }
         let agent = match listed.is_of_agents {
             true => Box::pin(self.agent_id(typed)).await.ok(),
             false => None,
         };
         let (mut ids, mut short, mut known) = (Vec::new(), Vec::new(), Vec::new());
-        let is_short = listed.are_sessions && is_short_id(typed);
         let mut is_id = false;
         let is_whole = self.walk(&listed.path, PAGES_MAX, |item| {
             let id = listed.id_of(item);
@@ -152,7 +149,7 @@ impl Client {
                 || agent.is_some() && item["agent_id"].as_str() == agent.as_deref()
             {
                 ids.push(id);
-            } else if is_short && starts_with(&id, typed) {
+            } else if is_short_of(typed, &id) {
                 short.push(id);
             }
             if known.len() < PAGE {
@@ -279,22 +276,22 @@ impl Client {
     }
 }
 
-/// Could it be the beginning of an id?
-fn is_short_id(typed: &str) -> bool {
-    typed.len() >= SHORT_ID_MIN && typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-}
-
-/// Does an id begin so, in whichever case that is typed?
-fn starts_with(id: &str, typed: &str) -> bool {
-    id.get(..typed.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(typed))
+/// Does it stand for an id that begins so? Only UUIDs have short forms.
+fn is_short_of(typed: &str, id: &str) -> bool {
+    let is_short = typed.len() >= SHORT_ID_MIN && typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let beginning = id.get(..typed.len()).filter(|_| is_short);
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(typed)) && Uuid::try_parse(id).is_ok()
 }
 
 fn name_of(item: &Value) -> Option<String> {
     NAME_KEYS.iter().find_map(|key| item[key].as_str()).map(str::to_owned)
 }
 
-fn names(items: &[Value]) -> Vec<String> {
-    items.iter().filter_map(name_of).collect()
+/// What may be typed for an item: its name, and an id that is a word.
+pub(super) fn names_of(item: &Value) -> Vec<String> {
+    let id = item["id"].as_str().filter(|id| Uuid::try_parse(id).is_err()).map(str::to_owned);
+    let is_word = item.as_str().map(str::to_owned);
+    id.into_iter().chain(name_of(item)).chain(is_word).collect()
 }
 
 /// True for the name of a parameter or key that has an agent's id.
@@ -396,7 +393,7 @@ mod tests {
         assert_eq!(goals.only("a", vec!["1".to_owned()]).unwrap().as_deref(), Some("1"));
         let error = goals.only("a", (1..=12).map(|id: u8| id.to_string()).collect()).unwrap_err();
         assert_eq!(error.exit(), Exit::Usage);
-        let text = "12 goals are named a; pass the id of one: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more";
+        let text = "12 goals match a; pass the id of one: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more";
         assert_eq!(error.to_string(), text);
         let error = goals.clone().of_agents().only("a", vec!["1".to_owned(), "2".to_owned()]).unwrap_err();
         assert_eq!(error.to_string(), "agent a has 2 goals; pass the id of one: 1, 2");
@@ -404,10 +401,9 @@ mod tests {
 
     #[test]
     fn the_beginning_of_an_id_is_known() {
-        assert!(
-            is_short_id("0189") && is_short_id("01890000-00A") && !is_short_id("018") && !is_short_id("face to face")
-        );
-        assert!(starts_with("01890a00-0000", "01890A00-") && !starts_with("0189", "01890"));
+        let id = "01890a00-0000-7000-8000-000000000000";
+        assert!(is_short_of("0189", id) && is_short_of("01890A00-", id) && is_short_of(id, id));
+        assert!(!is_short_of("018", id) && !is_short_of("0190", id) && !is_short_of("0189", "0189-is-a-name"));
         let sessions = Listed::sessions_of("7");
         let error = sessions.only("0189", vec!["0189-a".to_owned(), "0189-b".to_owned()]).unwrap_err();
         assert_eq!(error.to_string(), "2 sessions match 0189; pass the id of one: 0189-a, 0189-b");

@@ -12,8 +12,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::markdown::Markdown;
+use super::screen::{self, Style};
+pub(crate) use super::table::{Shown, Table};
 use crate::kernel::cli::Error;
-use crate::kernel::cli::markdown::Markdown;
 
 /// How often the line of [`Waiting`] is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -78,8 +80,7 @@ pub(crate) struct Answer {
 
 impl Default for Answer {
     fn default() -> Self {
-        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let style = (io::stdout().is_terminal() && !is_plain).then(Markdown::default);
+        let style = (io::stdout().is_terminal() && screen::shows_styles()).then(Markdown::default);
         Self { open: false, style }
     }
 }
@@ -127,7 +128,8 @@ pub(crate) fn note(text: &str) {
 
 /// Says why the command failed.
 pub(crate) fn complain(text: &str) {
-    note(&format!("error: {text}"));
+    let error = screen::styled_for_stderr("error:", Style::Red);
+    let _ = writeln!(io::stderr().lock(), "{error} {}", clean(text));
 }
 
 /// Asks for a yes on the terminal.
@@ -214,65 +216,6 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.contains(is_obeyed) { text.replace(is_obeyed, "").into() } else { text.into() }
 }
 
-/// Rows under headings, columns as wide as their widest cell.
-#[derive(Debug)]
-pub(crate) struct Table {
-    headings: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// An empty table.
-    pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self::with(headings.iter().map(|&heading| heading.to_owned()).collect())
-    }
-
-    /// An empty table whose headings are known only now.
-    pub(crate) fn with(headings: Vec<String>) -> Self {
-        Self { headings, rows: Vec::new() }
-    }
-
-    /// A row for each of `values`, with what is at the pointer of each column. A terminal shows moments as distances.
-    pub(crate) fn of<'v>(values: impl IntoIterator<Item = &'v Value>, columns: &[(&'static str, &str)]) -> Self {
-        let mut table = Self::new(&columns.iter().map(|(heading, _)| *heading).collect::<Vec<_>>());
-        let now = now();
-        for value in values {
-            table.push(columns.iter().map(|(_, pointer)| moment(field(value, pointer), now)));
-        }
-        table
-    }
-
-    /// Adds a row; each cell becomes one line.
-    pub(crate) fn push(&mut self, cells: impl Iterator<Item = impl AsRef<str>>) {
-        let flat = |cell: &str| clean(cell).split_whitespace().collect::<Vec<_>>().join(" ");
-        self.rows.push(cells.map(|cell| flat(cell.as_ref())).collect());
-    }
-
-    /// Adds a row; each cell becomes one line.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.push(cells.iter());
-    }
-
-    /// The table as text, a newline after each row. No headings, no heading line.
-    pub(crate) fn render(&self) -> String {
-        let lines: Vec<&Vec<String>> =
-            Some(&self.headings).filter(|h| !h.is_empty()).into_iter().chain(&self.rows).collect();
-        let columns = lines.iter().map(|cells| cells.len()).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = lines.iter().filter_map(|cells| cells.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for cells in lines {
-            let padded = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
-            text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
 /// What stands in the list under `key` of an answer.
 pub(crate) fn items<'a>(answer: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     answer[key].as_array().into_iter().flatten()
@@ -286,11 +229,6 @@ pub(crate) fn field(value: &Value, pointer: &str) -> String {
         Some(Value::Array(items)) => items.iter().map(|item| field(item, "")).collect::<Vec<_>>().join(", "),
         Some(other) => other.to_string(),
     }
-}
-
-/// What moments are measured from: now on a terminal; programs read them as they are.
-pub(crate) fn now() -> Option<DateTime<Utc>> {
-    io::stdout().is_terminal().then(Utc::now)
 }
 
 /// A moment as its distance from now: `3 min ago`, `in 2 h`. Other texts stay.
@@ -318,27 +256,13 @@ pub(crate) fn duration(secs: u64) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Table, bytes, clean, duration, escaped, field, moment};
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["NAME", "STATE"]);
-        table.row(["a", "Running"]);
-        table.row(["änne\nb", ""]);
-        assert_eq!(table.render(), "NAME    STATE\na       Running\nänne b\n");
-        let mut plain = Table::new(&[]);
-        plain.row(["k", "v"]);
-        assert_eq!(plain.render(), "k  v\n");
-    }
+    use super::{bytes, clean, duration, escaped, field, moment};
 
     #[test]
     fn nothing_drives_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\r\n\tc\u{9b}"), "a[31mb\n\tc");
         assert_eq!(clean("plain"), "plain");
         assert_eq!(clean("ten\u{202e}01\u{2066}"), "ten01");
-        let mut table = Table::new(&[]);
-        table.row(["\u{1b}]0;x\u{7}"]);
-        assert_eq!(table.render(), "]0;x\n");
     }
 
     #[test]

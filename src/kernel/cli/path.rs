@@ -36,9 +36,14 @@ pub(super) enum Means {
         list: Option<String>,
         /// The list, if it is not the path before the parameter.
         elsewhere: Option<&'static str>,
+        /// It has a name of its own; without one, it goes by its id and the beginning of that.
+        is_named: bool,
     },
     /// It is used as it is typed.
-    Text,
+    Text {
+        /// The subcommand that lists what it may be, if there is one.
+        list: Option<String>,
+    },
 }
 
 /// The parameters of a path, in order. `list_at` names the subcommand that lists what is at a path, if there is one.
@@ -51,10 +56,12 @@ pub(super) fn places(path: &str, names: Names, list_at: impl Fn(&str) -> Option<
         let elsewhere = ELSEWHERE.iter().find(|(segment, _)| *segment == before).map(|(_, path)| *path);
         let elsewhere = elsewhere.filter(|_| list.is_none());
         let is_item = (name == "id" || name.ends_with("_id")) && (list.is_some() || elsewhere.is_some());
-        let means = match names {
-            _ if before == "agents" => Means::Agent,
-            Names::Own | Names::Agents if is_item => Means::Item { noun: one_of(before), list, elsewhere },
-            _ => Means::Text,
+        let means = if before == "agents" {
+            Means::Agent
+        } else if is_item {
+            Means::Item { noun: one_of(before), list, elsewhere, is_named: names != Names::None }
+        } else {
+            Means::Text { list }
         };
         Some(Place { name: name.to_owned(), means })
     };
@@ -78,9 +85,12 @@ impl Place {
         let arg = Arg::new(self.name.clone()).required(true);
         match &self.means {
             Means::Agent => arg.value_name("AGENT").help("Its name or id"),
-            Means::Item { noun, .. } => arg.value_name(noun.to_uppercase().replace(' ', "_")).help("Its name or id"),
-            Means::Text if self.name == "id" => arg.value_name("ID").help("Its id"),
-            Means::Text => arg.value_name(self.name.to_uppercase()).help(format!("Its {}", self.name)),
+            Means::Item { noun, is_named, .. } => {
+                let help = if *is_named { "Its name or id" } else { "Its id, or the beginning of it" };
+                arg.value_name(noun.to_uppercase().replace(' ', "_")).help(help)
+            }
+            Means::Text { .. } if self.name == "id" => arg.value_name("ID").help("Its id"),
+            Means::Text { .. } => arg.value_name(self.name.to_uppercase()).help(format!("Its {}", self.name)),
         }
     }
 
@@ -88,9 +98,11 @@ impl Place {
     pub(super) fn listed_by(&self, command: &str) -> Option<String> {
         match &self.means {
             Means::Agent => Some("agent list".to_owned()),
-            Means::Item { list: Some(list), .. } => Some(format!("{command} {list}")),
+            Means::Item { list: Some(list), .. } | Means::Text { list: Some(list) } => {
+                Some(format!("{command} {list}"))
+            }
             Means::Item { noun, .. } => Some(format!("{noun} list")),
-            Means::Text => None,
+            Means::Text { list: None } => None,
         }
     }
 }
@@ -107,8 +119,9 @@ mod tests {
         };
         let run = of("/api/workflows/{id}/run", Names::Own);
         assert!(matches!(run[..], [(_, Means::Item { list: Some(_), elsewhere: None, .. })]));
-        assert!(matches!(of("/api/workflows/{id}", Names::None)[..], [(_, Means::Text)]));
-        assert!(matches!(of("/api/workflows/runs/{id}", Names::Own)[..], [(_, Means::Text)]));
+        assert!(matches!(of("/api/workflows/{id}", Names::None)[..], [(_, Means::Item { is_named: false, .. })]));
+        assert!(matches!(of("/api/workflows/{name}", Names::Own)[..], [(_, Means::Text { list: Some(_) })]));
+        assert!(matches!(of("/api/workflows/runs/{id}", Names::Own)[..], [(_, Means::Text { list: None })]));
         assert!(matches!(of("/api/budget/agents/{id}", Names::None)[..], [(_, Means::Agent)]));
         let two = of("/api/agents/{id}/sessions/{session_id}/switch", Names::Own);
         assert!(matches!(two[..], [(_, Means::Agent), (_, Means::Item { elsewhere: Some("/api/sessions"), .. })]));

@@ -1,22 +1,23 @@
 //! Subcommands made from routes: `agentsvc goal list` is `GET /api/goals`, with an option for each parameter of its query and
 //! each key of its body. A domain names the paths and the columns of its lists ([`Resource`]); the rest is in the routes.
 
-use agentsvc_api::http::operations::{Input, Operation, Takes};
+use agentsvc_api::http::operations::{Input, Operation};
 use agentsvc_api::http::route::Verb;
-use clap::builder::BoolishValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::client::{Body, Client};
 use super::names::{Listed, is_agent};
+use super::options::{FROM, argument, given, option_of, read};
 use super::path::{Means, Names, Place, one_of, places, shape};
+use super::show::{Columns, Items};
 use super::{Context, Error, show};
 use crate::kernel::percent::encoded;
 
-/// The option that reads a body from a file.
-const FROM: &str = "from";
-
+/// Options that choose a page of a list, and narrow nothing.
+const PAGING: [&str; 5] = ["limit", "offset", "cursor", "sort", "order"];
 /// Gives the routes at and under a path.
 pub(crate) type Routes = fn(&str) -> Vec<Operation>;
 
@@ -28,17 +29,19 @@ pub(crate) struct Resource {
     /// Paths under it that are left out.
     pub(crate) without: &'static [&'static str],
     /// Headings and JSON pointers of a list's columns; empty: the first keys of its items.
-    pub(crate) columns: &'static [(&'static str, &'static str)],
+    pub(crate) columns: Columns,
     /// The path that `list` reads, where it is not the resource's own.
     list: Option<&'static str>,
     /// What its items are named by.
     names: Names,
+    /// What its items are called, where the answer has another word for them.
+    noun: &'static str,
 }
 
 impl Resource {
     /// Everything at and under `path`.
     pub(crate) const fn at(path: &'static str) -> Self {
-        Self { path, without: &[], columns: &[], list: None, names: Names::Own }
+        Self { path, without: &[], columns: &[], list: None, names: Names::Own, noun: "" }
     }
 
     /// Leaves paths out.
@@ -65,8 +68,14 @@ impl Resource {
         self
     }
 
+    /// Its items are called so, in the plural.
+    pub(crate) const fn called(mut self, noun: &'static str) -> Self {
+        self.noun = noun;
+        self
+    }
+
     /// Shows lists with these headings and JSON pointers.
-    pub(crate) const fn columns(mut self, columns: &'static [(&'static str, &'static str)]) -> Self {
+    pub(crate) const fn columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
         self
     }
@@ -79,28 +88,39 @@ struct Deed {
     resource: Resource,
     /// The parameters of its path, in order.
     places: Vec<Place>,
+    /// The subcommand that makes what its list has, if there is one.
+    creates: Option<String>,
 }
 
 /// The subcommands of these resources that a command does not have already.
 pub(super) fn added(command: Command, routes: Routes, resources: &[Resource]) -> Command {
     let missing = deeds(routes, resources).into_iter().filter(|deed| command.find_subcommand(&deed.name).is_none());
     let missing: Vec<Command> = missing.map(|deed| deed.command(&command)).collect();
+    if let ([only], false) = (missing.as_slice(), command.has_subcommands())
+        && only.get_positionals().next().is_none()
+    {
+        // The noun alone means the only thing that can be done with it.
+        let options: Vec<Arg> = only.get_arguments().cloned().collect();
+        let command = command.args(options).args_conflicts_with_subcommands(true);
+        return command.subcommand_required(false).arg_required_else_help(false).subcommands(missing);
+    }
     command.subcommands(missing)
 }
 
-/// Calls the route of the subcommand `name` of `command`.
+/// Calls the route of the subcommand `name` of `command`; without a name, the only one.
 ///
 /// # Errors
 /// Those of reading a body, of the daemon, and of writing the answer.
 pub(super) fn run(
     command: &str,
-    name: &str,
+    name: Option<&str>,
     typed: &ArgMatches,
     context: &Context,
     resources: &[Resource],
 ) -> Result<(), Error> {
-    let deed = deeds(context.routes(), resources).into_iter().find(|deed| deed.name == name);
-    deed.ok_or_else(|| Error::Usage(format!("unknown subcommand {name}")))?.run(command, typed, context)
+    let mut deeds = deeds(context.routes(), resources).into_iter();
+    let deed = deeds.find(|deed| name.is_none_or(|name| deed.name == name));
+    deed.ok_or_else(|| Error::Usage(format!("{command} needs a subcommand")))?.run(command, typed, context)
 }
 
 fn deeds(routes: Routes, resources: &[Resource]) -> Vec<Deed> {
@@ -112,11 +132,16 @@ fn deeds(routes: Routes, resources: &[Resource]) -> Vec<Deed> {
             let lists = |other: &&Operation| other.verb == Verb::Get && shape(other.path) == shape(path);
             operations.iter().find(lists).map(|list| name_of(list, resource.path, &operations))
         };
+        let made_at = |path: &str| {
+            let makes = |other: &&Operation| other.verb == Verb::Post && other.path == path;
+            operations.iter().find(makes).map(|create| name_of(create, resource.path, &operations))
+        };
         for operation in &operations {
             let name = name_of(operation, resource.path, &operations);
             all.push(Deed {
                 name,
                 places: places(operation.path, resource.names, list_at),
+                creates: made_at(operation.path),
                 operation: operation.clone(),
                 resource: *resource,
             });
@@ -132,11 +157,12 @@ fn name_of(operation: &Operation, prefix: &str, others: &[Operation]) -> String 
     let words: Vec<&str> = segments.iter().copied().filter(|segment| !segment.starts_with('{')).collect();
     let is_one = segments.last().is_some_and(|last| last.starts_with('{'));
     let shares = others.iter().filter(|other| other.path == operation.path).count() > 1;
+    let posts = others.iter().any(|other| other.path == operation.path && other.verb == Verb::Post);
     let has_ones = others.iter().any(|other| other.path.starts_with(&format!("{}/{{", operation.path)));
     let deed = match operation.verb {
         Verb::Get if is_one => "show",
         Verb::Get if words.is_empty() => {
-            if has_ones {
+            if has_ones || posts {
                 "list"
             } else {
                 "show"
@@ -151,12 +177,6 @@ fn name_of(operation: &Operation, prefix: &str, others: &[Operation]) -> String 
         Verb::Delete => "delete",
     };
     words.into_iter().chain((!deed.is_empty()).then_some(deed)).collect::<Vec<_>>().join("-").replace('_', "-")
-}
-
-/// `next_run` as an option: `next-run`. An agent is named without the word `id`.
-fn option_of(name: &str) -> String {
-    let name = if is_agent(name) { name.trim_end_matches("_id") } else { name };
-    name.replace('_', "-")
 }
 
 impl Deed {
@@ -217,13 +237,23 @@ impl Deed {
             }
             Ok(answer)
         });
-        match asked.map_err(|error| self.with_next_step(command, error))? {
-            Body::Json(answer) if context.json() => super::output::json(&answer),
-            Body::Json(answer) => super::output::print(&show::answer(&answer, self.columns())),
-            Body::Text(text) => super::output::text(&text),
-            Body::None if context.json() => Ok(()),
-            Body::None => super::output::line("done"),
+        let answer = asked.map_err(|error| self.with_next_step(command, error))?;
+        match (answer, self.deleted(typed)) {
+            (Body::Json(answer), Some(deleted)) => context.print(&answer, |_| deleted),
+            (Body::Json(answer), None) => {
+                context.print(&answer, |answer| show::answer(answer, self.columns(), &self.items(command, typed)))
+            }
+            (Body::Text(text), _) => super::output::text(&text),
+            (Body::None, _) if context.json() => Ok(()),
+            (Body::None, deleted) => super::output::print(&deleted.unwrap_or_else(|| "done\n".to_owned())),
         }
+    }
+
+    /// What is said of an item that was deleted, by the name that was typed.
+    fn deleted(&self, typed: &ArgMatches) -> Option<String> {
+        let is_one = self.operation.verb == Verb::Delete && self.operation.path.ends_with('}');
+        let typed = typed.get_one::<String>(&self.places.last().filter(|_| is_one)?.name)?;
+        Some(format!("deleted {}\n", super::output::clean(typed)))
     }
 
     /// What the daemon refused, with the command that helps.
@@ -231,10 +261,12 @@ impl Deed {
         let name = &self.name;
         let next = match (&error, self.places.last()) {
             (Error::Answer { status: 400 | 422, .. }, _) => format!("see `agentsvc {command} {name} --help`"),
-            (Error::Answer { status: 404, .. }, Some(place)) => match place.listed_by(command) {
-                Some(list) => format!("list them with `agentsvc {list}`"),
-                None => return error,
-            },
+            (Error::Answer { status: 404, message }, Some(place)) if !message.contains("did you mean") => {
+                match place.listed_by(command) {
+                    Some(list) => format!("list them with `agentsvc {list}`"),
+                    None => return error,
+                }
+            }
             _ => return error,
         };
         match error {
@@ -255,8 +287,27 @@ impl Deed {
     }
 
     /// The columns of its list: those of the resource are for the things that it is named after.
-    fn columns(&self) -> &'static [(&'static str, &'static str)] {
-        if self.operation.path == self.resource.path { self.resource.columns } else { &[] }
+    fn columns(&self) -> Columns {
+        if self.is_own() { self.resource.columns } else { &[] }
+    }
+
+    /// Does its list have the things that the resource is named after?
+    fn is_own(&self) -> bool {
+        self.operation.path == self.resource.path || self.resource.list == Some(self.operation.path)
+    }
+
+    /// What is said where its list is empty.
+    fn items(&self, command: &str, typed: &ArgMatches) -> Items {
+        let noun = if self.is_own() { self.resource.noun } else { "" };
+        let is_narrowed = self.operation.query.iter().any(|input| {
+            let id = option_of(&input.name);
+            !PAGING.contains(&id.as_str()) && typed.value_source(&id) == Some(ValueSource::CommandLine)
+        });
+        let hint = match &self.creates {
+            Some(create) if self.is_own() && !is_narrowed => format!("Create one with `agentsvc {command} {create}`."),
+            _ => String::new(),
+        };
+        Items { noun: noun.to_owned(), is_narrowed, hint }
     }
 
     async fn path(&self, command: &str, typed: &ArgMatches, client: &Client) -> Result<String, Error> {
@@ -277,7 +328,7 @@ impl Deed {
                     let listed = if self.resource.names == Names::Agents { listed.of_agents() } else { listed };
                     client.id_of(&listed, typed).await?
                 }
-                Means::Text => typed.to_owned(),
+                Means::Text { .. } => typed.to_owned(),
             };
             // The rest of a path may have slashes of its own.
             let is_rest = segment.starts_with("{*");
@@ -321,62 +372,6 @@ impl Deed {
         }
         Ok(Value::Object(body))
     }
-}
-
-/// The option of an input.
-fn argument(id: String, input: &Input) -> Arg {
-    let about = match input.about.as_str() {
-        "" if is_agent(&input.name) => "Name or id of the agent".to_owned(),
-        "" => words(&input.name),
-        about => about.trim_end_matches('.').to_owned(),
-    };
-    let arg = Arg::new(id.clone()).long(id).help(about);
-    match input.takes {
-        Takes::Switch => {
-            let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL");
-            arg.value_parser(BoolishValueParser::new())
-        }
-        Takes::Number => arg.value_name("NUMBER").allow_negative_numbers(true),
-        Takes::Json => arg.value_name("JSON"),
-        Takes::Text if is_agent(&input.name) => arg.value_name("AGENT").alias(input.name.replace('_', "-")),
-        Takes::Text => arg.value_name("TEXT"),
-    }
-    .action(ArgAction::Set)
-}
-
-/// `due_at` as words: `Due at`.
-fn words(name: &str) -> String {
-    let mut characters = name.chars();
-    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    first + &characters.as_str().replace('_', " ")
-}
-
-/// What was typed for an input.
-fn given(input: &Input, typed: &ArgMatches) -> Result<Option<Value>, Error> {
-    let id = option_of(&input.name);
-    if input.takes == Takes::Switch {
-        return Ok(typed.get_one::<bool>(&id).map(|given| Value::Bool(*given)));
-    }
-    let Some(text) = typed.get_one::<String>(&id) else { return Ok(None) };
-    Ok(Some(match input.takes {
-        Takes::Text | Takes::Switch => Value::String(text.clone()),
-        Takes::Number => {
-            let number = serde_json::from_str(text).ok().filter(Value::is_number);
-            number.ok_or_else(|| Error::Usage(format!("--{id} {text}: not a number")))?
-        }
-        // Words need no quotes; what it may be, the daemon knows.
-        Takes::Json => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
-    }))
-}
-
-/// Reads a JSON object from a file or from standard input.
-fn read(file: &str) -> Result<Map<String, Value>, Error> {
-    let failed = || Error::io(format!("cannot read {file}"));
-    let text = match file {
-        "-" => std::io::read_to_string(std::io::stdin().lock()).map_err(failed())?,
-        _ => std::fs::read_to_string(file).map_err(failed())?,
-    };
-    serde_json::from_str(&text).map_err(|error| Error::Usage(format!("--{FROM} {file}: not a JSON object: {error}")))
 }
 
 #[cfg(test)]

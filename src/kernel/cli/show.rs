@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::output::{Table, clean, field, moment, now};
+use super::output::{clean, field};
+use super::screen::Screen;
+use super::table::{Shown, Table};
+use super::words::{self, label, said};
 
 /// Columns of a table whose columns nobody has named.
 const COLUMNS_MAX: usize = 6;
-/// Characters of a cell of a table.
-const CELL_MAX: usize = 60;
 /// The keys that say most, in the order in which they are shown.
 const FIRST: [&str; 16] = [
     "id",
@@ -30,56 +31,74 @@ const FIRST: [&str; 16] = [
     "timestamp",
     "created_at",
 ];
+/// Keys that say how far a list goes, beside the list.
+const PAGING: [&str; 5] = ["total", "next_cursor", "next_before", "limit", "offset"];
 
-/// An answer as text: a list as a table, an object by its keys.
-pub(crate) fn answer(answer: &Value, columns: &[(&'static str, &'static str)]) -> String {
-    render(answer, columns, now())
+/// Headings and JSON pointers of the columns of a list.
+pub(crate) type Columns = &'static [(&'static str, &'static str)];
+
+/// What the items of a list are, and what to do where there are none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Items {
+    /// What they are called, such as `schedules`; empty: as the answer says.
+    pub(crate) noun: String,
+    /// Only some were asked for: there may be others.
+    pub(crate) is_narrowed: bool,
+    /// How to make the first.
+    pub(crate) hint: String,
 }
 
-/// Moments are told as distances from `now` if there is one.
-fn render(answer: &Value, columns: &[(&'static str, &'static str)], now: Option<DateTime<Utc>>) -> String {
+/// An answer for people: a list as a table, an object by its keys.
+pub(crate) fn answer(answer: &Value, columns: Columns, items: &Items) -> Shown {
+    let now = Screen::of_stdout().now;
     let list = match answer {
-        Value::Array(items) => Some(items),
+        Value::Array(list) => Some(("items".to_owned(), list)),
         Value::Object(keys) => the_list(keys),
         _ => None,
     };
-    let Some(items) = list else { return keys_of(answer, now) };
-    let mut text = if items.is_empty() { "none\n".to_owned() } else { table(items, columns, now) };
-    if let Some(cursor) = answer.get("next_cursor").and_then(Value::as_str) {
-        text.push_str(&format!("more: --cursor {}\n", clean(cursor)));
+    let Some((noun, list)) = list else { return keys_of(answer, now) };
+    let noun = if items.noun.is_empty() { noun } else { items.noun.clone() };
+    let noun = if items.is_narrowed { format!("matching {noun}") } else { noun };
+    let shown = Shown::from(table(list, columns, &noun, now).hint(items.hint.clone()));
+    match answer.get("next_cursor").and_then(Value::as_str) {
+        Some(cursor) => Shown { note: Some(format!("There are more: add `--cursor {}`.", clean(cursor))), ..shown },
+        None => shown,
     }
-    text
 }
 
 /// The list of an answer that is nothing but one, with its size and the cursor of the next page.
-fn the_list(keys: &Map<String, Value>) -> Option<&Vec<Value>> {
-    let mut lists = keys
-        .iter()
-        .filter(|(key, _)| !matches!(key.as_str(), "total" | "next_cursor" | "next_before" | "limit" | "offset"));
+fn the_list(keys: &Map<String, Value>) -> Option<(String, &Vec<Value>)> {
+    let mut lists = keys.iter().filter(|(key, _)| !PAGING.contains(&key.as_str()));
     match (lists.next()?, lists.next()) {
-        ((_, Value::Array(items)), None) => Some(items),
+        ((key, Value::Array(list)), None) => Some((label(key), list)),
         _ => None,
     }
 }
 
-fn table(items: &[Value], columns: &[(&'static str, &'static str)], now: Option<DateTime<Utc>>) -> String {
+fn table(list: &[Value], columns: Columns, noun: &str, now: Option<DateTime<Utc>>) -> Table {
     let columns: Vec<(String, String)> = if columns.is_empty() {
-        found(items)
+        found(list)
     } else {
         columns.iter().map(|(heading, pointer)| ((*heading).to_owned(), (*pointer).to_owned())).collect()
     };
-    let mut table = Table::with(columns.iter().map(|(heading, _)| heading.clone()).collect());
-    for item in items {
-        table.push(columns.iter().map(|(_, pointer)| cell(&said(item, pointer), now)));
+    let headings = columns.iter().map(|(heading, _)| heading.clone()).collect();
+    let mut table = Table::with(noun, headings);
+    for item in list {
+        table.push(columns.iter().map(|(_, pointer)| said(item, pointer, now)));
     }
-    table.render()
+    table
+}
+
+/// The place of a key among those that say most.
+fn rank(key: &str) -> usize {
+    FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len())
 }
 
 /// The columns of items: the keys that say most, then others. Those that are always empty or only for programs are left out.
 fn found(items: &[Value]) -> Vec<(String, String)> {
     let mut keys: BTreeMap<(usize, usize), &str> = BTreeMap::new();
     for (at, (key, value)) in items.iter().filter_map(Value::as_object).flatten().enumerate() {
-        let place = FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len());
+        let place = rank(key);
         let is_plain = !value.is_object() && !value.is_array() && !field(value, "").is_empty();
         if is_plain && !key.ends_with("hash") && !keys.values().any(|known| known == key) {
             keys.insert((place, at), key);
@@ -89,76 +108,53 @@ fn found(items: &[Value]) -> Vec<(String, String)> {
         return vec![("NAME".to_owned(), String::new())];
     }
     let shown = keys.into_values().take(COLUMNS_MAX);
-    shown
-        .map(|key| (key.replace('_', " ").to_uppercase(), format!("/{}", key.replace('~', "~0").replace('/', "~1"))))
-        .collect()
+    shown.map(|key| (label(key).to_uppercase(), format!("/{}", key.replace('~', "~0").replace('/', "~1")))).collect()
 }
 
-fn cell(text: &str, now: Option<DateTime<Utc>>) -> String {
-    let text = moment(text.to_owned(), now);
-    if text.chars().count() <= CELL_MAX {
-        return text;
-    }
-    text.chars().take(CELL_MAX - 3).chain("...".chars()).collect()
-}
-
-/// Keys and values, one in a line; those of an object in it stand behind its key.
-fn keys_of(value: &Value, now: Option<DateTime<Utc>>) -> String {
-    let Some(keys) = value.as_object() else { return format!("{}\n", clean(&field(value, ""))) };
-    let mut table = Table::with(Vec::new());
+/// Keys and values, one in a line; those of an object in it stand behind its key, and lists of objects are tables below.
+fn keys_of(answer: &Value, now: Option<DateTime<Utc>>) -> Shown {
+    let Some(keys) = answer.as_object() else { return format!("{}\n", field(answer, "")).into() };
+    let mut keys: Vec<(&String, &Value)> = keys.iter().collect();
+    keys.sort_by_key(|(key, _)| rank(key));
+    let mut table = Table::pairs();
+    let mut below = Vec::new();
     for (key, value) in keys {
-        match value.as_object() {
-            Some(inner) => {
+        match value {
+            // The same id by a longer name, as in `task_id`.
+            Value::String(_) if key.ends_with("_id") && answer["id"] == *value => {}
+            Value::Object(inner) if are_counts(inner) => row(&mut table, &label(key), counts(inner)),
+            Value::Object(inner) => {
                 for (last, value) in inner {
-                    row(&mut table, &format!("{key} {last}"), value, now);
+                    row(&mut table, &format!("{} {}", label(key), label(last)), words::of(last, value, now));
                 }
             }
-            None => row(&mut table, key, value, now),
+            Value::Array(list) if list.iter().any(Value::is_object) => below.push((label(key), list)),
+            _ => row(&mut table, &label(key), words::of(key, value, now)),
         }
     }
-    table.render()
+    let shown = if table.is_empty() { Shown::default() } else { table.into() };
+    below.into_iter().fold(shown, |shown, (name, list)| {
+        let gap = if shown.text.is_empty() { "" } else { "\n" };
+        shown.and(format!("{gap}{name}:\n")).and(self::table(list, &[], &name, now))
+    })
 }
 
-fn row(table: &mut Table, key: &str, value: &Value, now: Option<DateTime<Utc>>) {
-    let text = of_key(key, value).unwrap_or_else(|| field(value, ""));
+/// Is it how often each of several things happened?
+fn are_counts(keys: &Map<String, Value>) -> bool {
+    keys.len() > 1 && keys.iter().all(|(key, value)| value.is_u64() && words::label(key) == key.replace('_', " "))
+}
+
+/// What happened, and how often: `3 fired, 1 failed`.
+fn counts(keys: &Map<String, Value>) -> String {
+    let happened = keys.iter().filter(|(_, count)| count.as_u64() != Some(0));
+    let counts: Vec<String> = happened.map(|(key, count)| format!("{count} {}", label(key))).collect();
+    if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+}
+
+fn row(table: &mut Table, name: &str, text: String) {
     if !text.is_empty() {
-        let key = key.strip_suffix("_usd").unwrap_or(key);
-        table.row([&key.replace('_', " "), &moment(text, now)]);
+        table.row([name, &text]);
     }
-}
-
-/// The text at `pointer` of an item, for people.
-fn said(item: &Value, pointer: &str) -> String {
-    let key = pointer.rsplit('/').next().unwrap_or_default();
-    item.pointer(pointer).and_then(|value| of_key(key, value)).unwrap_or_else(|| field(item, pointer))
-}
-
-/// What a value of a key says to people, where that is not itself: sums of money, limits that are none, and yes and no.
-fn of_key(key: &str, value: &Value) -> Option<String> {
-    match value {
-        Value::Bool(is_so) => Some(if *is_so { "yes" } else { "no" }.to_owned()),
-        Value::Number(number) if number.as_f64() == Some(0.0) && is_limit(key) => Some("no limit".to_owned()),
-        Value::Number(number) if key.ends_with("_usd") => number.as_f64().map(dollars),
-        _ => None,
-    }
-}
-
-/// Is 0 of this key no limit?
-fn is_limit(key: &str) -> bool {
-    ["_limit", "_limit_usd"].iter().any(|end| key.ends_with(end))
-}
-
-/// A sum of money: in cents, and as exactly as it is where there is less than one.
-pub(crate) fn dollars(sum: f64) -> String {
-    let (sign, size) = (if sum < 0.0 { "-" } else { "" }, sum.abs());
-    if size < 0.000_000_5 {
-        return "$0.00".to_owned();
-    }
-    if size >= 0.01 {
-        return format!("{sign}${size:.2}");
-    }
-    let exact = format!("{size:.6}");
-    format!("{sign}${}", exact.trim_end_matches('0'))
 }
 
 #[cfg(test)]
@@ -167,27 +163,55 @@ mod tests {
 
     use super::*;
 
+    fn shown(value: &Value, columns: Columns) -> String {
+        let Shown { text, note } = answer(value, columns, &Items::default());
+        text + &note.map(|note| format!("({note})")).unwrap_or_default()
+    }
+
     #[test]
     fn a_list_is_a_table_of_what_says_most() {
-        let list = json!({"goals": [{"x": {"y": 1}, "created_at": "2026-11-27T00:00:00.000Z", "title": "a", "id": "1"}], "total": 1, "next_cursor": "c"});
+        let list = json!({"goals": [{"x": {"y": 1}, "created_at": "2026-11-27T00:00:00.000Z", "title": "a", "id": "i", "cost_usd": 0.5}], "total": 1, "next_cursor": "c"});
+        let row = "ID  TITLE  CREATED AT                 COST\ni   a      2026-11-27T00:00:00.000Z  $0.50\n";
+        assert_eq!(shown(&list, &[]), format!("{row}(There are more: add `--cursor c`.)"));
+        assert_eq!(shown(&list, &[("Y", "/x/y")]), "Y\n1\n(There are more: add `--cursor c`.)");
+        assert_eq!(
+            (shown(&json!([]), &[]), shown(&json!({"open_tasks": []}), &[])),
+            ("(No items.)".into(), "(No open tasks.)".into())
+        );
+        let schedules = Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false };
+        assert_eq!(answer(&json!([]), &[], &schedules).note.as_deref(), Some("No schedules. Create one."));
+        let narrowed = Items { is_narrowed: true, ..Items::default() };
+        assert_eq!(answer(&json!({"goals": []}), &[], &narrowed).note.as_deref(), Some("No matching goals."));
+        assert_eq!(shown(&json!(["a"]), &[]), "NAME\na\n");
         let now = "2026-11-27T00:03:10Z".parse().ok();
-        assert_eq!(render(&list, &[], now), "ID  TITLE  CREATED AT\n1   a      3 min ago\nmore: --cursor c\n");
-        assert_eq!(render(&list, &[("Y", "/x/y")], None), "Y\n1\nmore: --cursor c\n");
-        assert_eq!(render(&json!([]), &[], None), "none\n");
-        assert_eq!(render(&json!(["a"]), &[], None), "NAME\na\n");
+        let table = table(list["goals"].as_array().unwrap(), &[("CREATED", "/created_at")], "goals", now);
+        assert_eq!(table.render(), "CREATED\n3 min ago\n");
     }
 
     #[test]
     fn an_object_is_shown_by_its_keys() {
-        assert_eq!(
-            render(&json!({"a_b": 1, "none": null, "list": [1], "of": [2]}), &[], None),
-            "a b   1\nlist  1\nof    2\n"
-        );
-        assert_eq!(render(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[], None), "today cost  $0.50\n");
+        let value = json!({"a_b": 1, "none": null, "list": [1], "of": [2]});
+        assert_eq!(shown(&value, &[]), "a b   1\nlist  1\nof    2\n");
+        assert_eq!(shown(&json!({"today": {"cost_usd": 0.5, "none": null}}), &[]), "today cost  $0.50\n");
         let budget = json!({"daily_limit_usd": 0.0, "spent_usd": 0.00251, "enabled": true});
-        assert_eq!(render(&budget, &[], None), "daily limit  no limit\nenabled      yes\nspent        $0.00251\n");
-        assert_eq!([-0.5, 0.000_000_1, 1.005].map(dollars), ["-$0.50", "$0.00", "$1.00"]);
-        assert_eq!(render(&json!({"rate_limited": 0}), &[], None), "rate limited  0\n");
-        assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
+        assert_eq!(shown(&budget, &[]), "enabled      yes\ndaily limit  no limit\nspent        $0.00251\n");
+        assert_eq!(shown(&json!("x\u{1b}"), &[]), "x\n");
+    }
+
+    #[test]
+    fn counters_are_one_line_and_ids_are_said_once() {
+        let schedule = json!({"id": "1", "schedule_id": "1", "agent_id": "2", "outcomes": {"fired": 3, "failed": 0, "over_budget": 1}, "of": {"a": 0, "b": 0}});
+        assert_eq!(
+            shown(&schedule, &[]),
+            "id        1\nagent id  2\nof        none\noutcomes  3 fired, 1 over budget\n"
+        );
+        assert_eq!(shown(&json!({"today": {"calls": 2, "cost_usd": 1}}), &[]), "today calls  2\ntoday cost   $1.00\n");
+    }
+
+    #[test]
+    fn lists_in_an_object_are_tables_below() {
+        let workflow = json!({"name": "nightly", "steps": [{"name": "draft", "agent": "scout"}], "tags": ["a"]});
+        assert_eq!(shown(&workflow, &[]), "name  nightly\ntags  a\n\nsteps:\nNAME   AGENT\ndraft  scout\n");
+        assert_eq!(shown(&json!({"steps": [{"name": "a"}], "n": null, "m": 1}), &[]), "m  1\n\nsteps:\nNAME\na\n");
     }
 }

@@ -28,6 +28,8 @@ agentsvc_components::enum_words! {
         Connections = "Connections",
         /// Looking after all of it.
         Operations = "Operations",
+        /// Who may use it.
+        Access = "Users and keys",
         /// All others.
         More = "More",
     }
@@ -162,15 +164,25 @@ impl Subcommand {
         command.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
     }
 
+    /// Does nothing happen without a word behind it?
+    pub(crate) fn is_noun(&self) -> bool {
+        (self.options)(Command::new(self.name)).is_subcommand_required_set()
+    }
+
+    /// Is it called so?
+    pub(crate) fn is_called(&self, typed: &str) -> bool {
+        typed == self.name || Some(typed) == self.alias
+    }
+
     /// Runs it with what was typed.
     pub(crate) fn run(&self, typed: &ArgMatches, context: &Context) -> Result<(), Error> {
         let own = (self.options)(Command::new(self.name));
         match (typed.subcommand(), self.run) {
             (Some((name, typed)), _) if own.find_subcommand(name).is_none() => {
-                resource::run(self.name, name, typed, context, self.resources)
+                resource::run(self.name, Some(name), typed, context, self.resources)
             }
             (_, Some(run)) => run(typed, context),
-            (_, None) => Err(Error::Usage(format!("{} needs a subcommand", self.name))),
+            (_, None) => resource::run(self.name, None, typed, context, self.resources),
         }
     }
 }

@@ -93,9 +93,8 @@ impl Servers {
             Self::Add(add) => add.run(context),
             Self::Accept(accept) => accept.run(context),
             Self::Remove(Named { name }) => {
-                context.block_on(async { context.client()?.delete(&path(&name, "")).await })?;
-                output::note(&format!("removed {name}"));
-                Ok(())
+                let answer = context.block_on(async { context.client()?.delete(&path(&name, "")).await })?;
+                context.print(&answer, |_| format!("removed {name}\n"))
             }
             Self::Test(Named { name }) => {
                 let answer = context.block_on(async {
@@ -148,16 +147,14 @@ impl Add {
     fn run(self, context: &Context) -> Result<(), Error> {
         let body = self.body(|name| std::env::var(name).ok())?;
         let answer = context.block_on(async { context.client()?.post("/api/mcp/servers", Some(&body)).await })?;
-        if context.json() {
-            return output::json(&answer);
-        }
         let name = field(&answer, "/name");
         match answer["connected"].as_bool() {
+            _ if context.json() => {}
             Some(true) => output::note(&format!("added {name}; it is connected")),
             _ if answer["error"].is_null() => output::note(&format!("added {name}; it is connecting")),
             _ => output::note(&format!("added {name}; it is not connected: {}", field(&answer, "/error"))),
         }
-        output::print(&tools(&answer))
+        context.print(&answer, tools)
     }
 
     /// The request, with variables of the environment.
@@ -205,7 +202,7 @@ pub(super) fn path(name: &str, rest: &str) -> String {
     format!("/api/mcp/servers/{}{rest}", encoded(name))
 }
 
-fn rows(answer: &Value) -> String {
+fn rows(answer: &Value) -> Table {
     let columns = [
         ("NAME", "/name"),
         ("STATUS", "/status"),
@@ -215,10 +212,11 @@ fn rows(answer: &Value) -> String {
         ("FROM", "/source"),
         ("ERROR", "/error"),
     ];
-    Table::of(items(answer, "servers"), &columns).render()
+    let hint = "Add one with `agentsvc mcp add`; `agentsvc mcp catalog` lists those that are known.";
+    Table::of("MCP servers", items(answer, "servers"), &columns).hint(hint)
 }
 
-fn entries(answer: &Value) -> String {
+fn entries(answer: &Value) -> Table {
     let columns = [
         ("ID", "/id"),
         ("INSTALLED", "/installed"),
@@ -232,7 +230,7 @@ fn entries(answer: &Value) -> String {
         entry
     });
     let entries: Vec<Value> = entries.collect();
-    Table::of(&entries, &columns).render()
+    Table::of("entries of the catalog", &entries, &columns)
 }
 
 /// The tools of a review with all that models would read of them, and the hints that decide whether calls are repeated.
@@ -268,8 +266,8 @@ fn visible(text: &str) -> String {
     shown
 }
 
-fn tools(answer: &Value) -> String {
-    Table::of(items(answer, "tools"), &[("TOOL", "/name"), ("DESCRIPTION", "/description")]).render()
+fn tools(answer: &Value) -> Table {
+    Table::of("tools", items(answer, "tools"), &[("TOOL", "/name"), ("DESCRIPTION", "/description")])
 }
 
 #[cfg(test)]
@@ -318,9 +316,9 @@ mod tests {
     fn servers_and_entries_are_rows() {
         let list = json!({ "servers": [{ "name": "a", "status": "connected", "tool_count": 2, "source": "api", "error": null,
             "auth": { "state": "authorized" }, "transport": { "type": "stdio" } }] });
-        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      authorized  stdio      api"));
+        assert_eq!(rows(&list).render().lines().nth(1), Some("a     connected      2  authorized  stdio      api"));
         let catalog = json!({ "entries": [{ "id": "n", "installed": false, "category": "c", "description": "d",
             "required_env": [{ "name": "A" }, { "name": "B" }] }] });
-        assert!(entries(&catalog).contains("A, B"), "{}", entries(&catalog));
+        assert!(entries(&catalog).render().contains("A, B"), "{:?}", entries(&catalog));
     }
 }

@@ -29,7 +29,7 @@ impl List {
     }
 }
 
-fn render(answer: &Value) -> String {
+fn render(answer: &Value) -> Table {
     let columns = [
         ("NAME", "/name"),
         ("STATUS", "/auth_status"),
@@ -38,8 +38,7 @@ fn render(answer: &Value) -> String {
         ("MODELS", "/model_count"),
         ("URL", "/base_url"),
     ];
-    let table = Table::of(items(answer, "providers"), &columns);
-    table.render()
+    Table::of("providers", items(answer, "providers"), &columns)
 }
 
 #[cfg(test)]
@@ -52,10 +51,10 @@ mod tests {
     fn a_row_per_provider() {
         let text = render(&json!({"providers": [
             {"name": "p", "auth_status": "configured", "key_source": "vault", "env_var": "K", "model_count": 3, "base_url": "u"},
-        ]}));
+        ]})).render();
         assert_eq!(
             text,
-            "NAME  STATUS      KEY FROM  VARIABLE  MODELS  URL\np     configured  vault     K         3       u\n"
+            "NAME  STATUS      KEY FROM  VARIABLE  MODELS  URL\np     configured  vault     K              3  u\n"
         );
     }
 }

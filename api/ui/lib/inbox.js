@@ -1,7 +1,7 @@
 // What needs a person: approvals, proposals, and what has failed or was stopped, gathered from the routes that know it.
 
 import { Failure, get, page, withQuery } from "./api.js";
-import { learn, nameOf } from "./agents.js";
+import { learn, learnAll, nameOf } from "./agents.js";
 import { callLine, callTitle } from "./calls.js";
 import { allowed } from "./me.js";
 import { inLanes } from "./poll.js";
@@ -110,6 +110,8 @@ async function deliveries(signal) {
 const SOURCES = [
   { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
+    // The titles have the names: they are shown in notifications and on the overview, too.
+    await learnAll(items.map(({ agent_id: agent }) => agent), () => {}, { signal });
     const list = items.map((item) => ({ id: item.id, kind: "approval", title: callTitle(item, nameOf(item.agent_id)), text: callLine(item) || item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
     return Object.assign(list, { more: Math.max(0, (total ?? items.length) - items.length) });
   } },
@@ -146,6 +148,12 @@ function dismissed() {
 export function dismiss(ids) {
   localStorage.setItem(DISMISSED, JSON.stringify([...dismissed(), ...ids].slice(-DISMISSED_MAX)));
 }
+
+/** How many entries were dismissed in this browser. */
+export const dismissedCount = () => dismissed().size;
+
+/** Dismissed entries that are still of concern come back. */
+export const restoreDismissed = () => localStorage.removeItem(DISMISSED);
 
 /** Everything that needs a person, newest first: `{ items, count }`. A source that this key may not read, or that this daemon has not, is left out. */
 export async function readInbox({ signal, isFresh = false } = {}) {

@@ -65,6 +65,10 @@ def case_providers_show_their_trouble(stage):
     expect(card.locator("time")).to_be_visible()
     access.check(page, "a provider in trouble")
     stage.shoot("settings-trouble")
+    inbox = stage.open("#/inbox", stage.new_page())
+    entry = inbox.get_by_role("region", name="Connections").get_by_role("listitem")
+    expect(entry).to_contain_text("OpenAI refuses the key")
+    expect(entry.get_by_role("link", name="Set another key: OpenAI refuses the key")).to_have_attribute("href", "#/settings?filter=openai")
     stage.model.respond = lambda messages, body: "ok"
     stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "again"})
     expect(card).to_contain_text("Last response")

@@ -99,6 +99,8 @@ export async function mount(root, ctx) {
     const button = (label, run) => h("button", { type: "button", class: "small", "aria-label": `${label}: ${item.title}`, data: { key: `${label} ${item.id}` }, onclick: () => run(item).catch(showError) }, label);
     return [
       item.run?.href ? h("a", { class: "button small", href: item.run.href, "aria-label": `Open run: ${item.title}` }, "Open run") : item.run ? button("Open run", openRun) : null,
+      item.mend ? h("a", { class: "button small", href: item.mend.href, "aria-label": `${item.mend.label}: ${item.title}` }, item.mend.label) : null,
+      item.resume && can("write") ? button("Resume", resume) : null,
       item.again && can("write") && can("chat") ? button("Run again", runAgain) : null,
     ];
   }
@@ -122,6 +124,12 @@ export async function mount(root, ctx) {
     // The run that failed stays failed.
     if (workflowRun) dismiss([id]);
     toast("Started");
+    await again();
+  }
+
+  async function resume({ resume: path }) {
+    await call("PUT", path, { enabled: true });
+    toast("Resumed");
     await again();
   }
 

@@ -50,13 +50,17 @@ export class LiveTurn {
     return false;
   }
 
-  /** Says why nothing comes: `{ nodes, isBad, detail }`, or null. */
+  /** Says why nothing comes: `{ text, clock, link, isBad, detail }`, or null. Only the clock changes while the text is the same: it is not read aloud. */
   note(words) {
-    if (!words && this.held.childNodes.length === 0) return;
-    const { nodes = [], isBad = false, detail = "" } = words ?? {};
-    this.onGrow(() => fill(this.held, nodes));
-    this.held.title = detail;
-    this.wait.classList.toggle("is-held", isBad);
+    if ((words?.text ?? "") === (this.heldText ?? "")) {
+      if (words) this.clock.textContent = words.clock ?? "";
+      return;
+    }
+    this.heldText = words?.text;
+    this.clock = h("span", { "aria-hidden": "true" }, words?.clock ?? "");
+    this.onGrow(() => fill(this.held, words ? [words.text, " ", this.clock, " ", words.link] : []));
+    this.held.title = words?.detail ?? "";
+    this.wait.classList.toggle("is-held", Boolean(words?.isBad));
   }
 
   chunk(content) {

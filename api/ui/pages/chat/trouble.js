@@ -1,6 +1,5 @@
 // What an answer that does not come waits for: a line below it that says what is the matter, and when it goes on.
 
-import { h } from "../../lib/dom.js";
 import { duration } from "../../lib/format.js";
 import { causeText, mendLink, untilText } from "../../lib/trouble.js";
 
@@ -35,11 +34,12 @@ export class Trouble {
   words({ state, waiting }, live) {
     const { provider } = this.chat.agent.model;
     const quiet = Date.now() - live.heard;
-    if (waiting) return { isBad: true, nodes: [h("b", {}, causeText(waiting)), " ", untilText(waiting), " ", mendLink(waiting.code, waiting.provider)], detail: waiting.error };
-    if (state === "reserving") return { nodes: [`Waiting for a free slot of ${provider}, or for its budget (${duration(quiet)}).`] };
-    if (state === "waiting_for_approval") return { nodes: ["Waiting for an approval."] };
-    if (state === "stopping") return { nodes: ["Stopping…"] };
-    if (state === "calling" && quiet >= SLOW_MS) return { nodes: [`${provider} has not responded for ${duration(Math.floor(quiet / 1000) * 1000)}.`] };
+    const clock = duration(Math.floor(quiet / 1000) * 1000);
+    if (waiting) return { isBad: true, text: causeText(waiting), clock: untilText(waiting), link: mendLink(waiting.code, waiting.provider), detail: waiting.error };
+    if (state === "reserving") return { text: `Waiting for a free slot of ${provider}, or for its budget.`, clock };
+    if (state === "waiting_for_approval") return { text: "Waiting for an approval.", clock };
+    if (state === "stopping") return { text: "Stopping…" };
+    if (state === "calling" && quiet >= SLOW_MS) return { text: `Waiting for ${provider} to respond.`, clock };
     return null;
   }
 }

@@ -27,6 +27,9 @@ export function mendLink(code, provider = null) {
   return h("a", { class: "mend", href: mend[1](provider) }, mend[0]);
 }
 
+/** Is there a sentence for this code? */
+export const isKnown = (code) => code in DOES;
+
 /** Why a call waits, in one sentence: "openai limits how often it may be asked." */
 export const causeText = ({ provider, code, error }) => (DOES[code] ? `${provider} ${DOES[code]}.` : error);
 

@@ -9,6 +9,7 @@ import { ago, count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { causeText, isKnown } from "../../lib/trouble.js";
 import { signIn } from "./sign-in.js";
 
 const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "no key required"], not_configured: ["", "no key"] };
@@ -93,7 +94,7 @@ export async function mount(root, ctx) {
       h("div", { class: "bar-row tight" }, h("h3", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${style}` }, word)),
       h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
-      trouble && !result ? callsNode(item.calls, trouble) : !result && item.calls?.last_success_at ? h("p", { class: "dim provider-note" }, "Last response ", h("time", { datetime: item.calls.last_success_at, title: when(item.calls.last_success_at) }, ago(item.calls.last_success_at))) : null,
+      trouble && !result ? callsNode(item, trouble) : !result && item.calls?.last_success_at ? h("p", { class: "dim provider-note" }, "Last response ", h("time", { datetime: item.calls.last_success_at, title: when(item.calls.last_success_at) }, ago(item.calls.last_success_at))) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
         needsKey && isAdmin ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
@@ -109,11 +110,12 @@ export async function mount(root, ctx) {
   }
 
   /** What is the matter with a provider, since when, and when its calls go on. */
-  function callsNode({ resumes_at: until, waiting, last_error: error }, [, , text]) {
+  function callsNode({ display_name: name, calls: { resumes_at: until, waiting, last_error: error, state } }, [style, , text]) {
+    const cause = state === "failing" && error && isKnown(error.code) ? causeText({ provider: name, code: error.code }) : text;
     const left = until ? Math.max(0, new Date(until).getTime() - Date.now()) : 0;
-    return h("div", { class: "provider-result", role: "status" }, icon("alert", 16), h("div", {},
-      h("p", {}, h("b", {}, text), left > 0 ? ` They go on in ${duration(Math.ceil(left / 1000) * 1000)}.` : "", waiting > 0 ? ` ${count(waiting, "call")} waiting.` : ""),
-      error ? h("p", {}, error.error, ADVICE[error.code] ?? "", " ", h("time", { class: "faint", datetime: error.at, title: when(error.at) }, ago(error.at))) : null));
+    return h("div", { class: `provider-result ${style}`, role: "status" }, icon("alert", 16), h("div", {},
+      h("p", {}, h("b", {}, cause), left > 0 ? ` They go on in ${duration(Math.ceil(left / 1000) * 1000)}.` : "", waiting > 0 ? ` ${count(waiting, "call")} waiting.` : ""),
+      error ? h("p", {}, sentence(error.error), ADVICE[error.code] ?? "", " ", h("time", { class: "faint", datetime: error.at, title: when(error.at) }, ago(error.at))) : null));
   }
 
   /** Runs `work` while its button shows that it goes on. */

@@ -69,6 +69,18 @@ cases! {
         pictures,
     }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
+    traces {
+        the_prompt_is_shown_as_it_was_sent,
+        a_failed_step_is_named_with_its_error,
+        tries_and_failed_tools_stand_out,
+        a_run_is_edited_and_compared,
+        pictures,
+    }
+    trouble {
+        the_chat_says_what_an_answer_waits_for,
+        an_answer_behind_others_says_so,
+        providers_show_their_trouble,
+    }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
         servers,
@@ -108,6 +120,7 @@ cases! {
     inbox {
         everything_that_needs_a_person,
         approvals_say_what_they_would_do,
+        notifications_are_turned_on_and_off_in_the_settings,
         the_desktop_is_notified_when_asked,
         pictures,
     }
@@ -146,6 +159,7 @@ cases! {
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
         a_local_runtime_is_found_or_its_absence_explained,
         the_palette_finds_agents_messages_pages_and_actions,
+        a_source_that_fails_does_not_empty_the_palette,
         the_palette_finds_what_is_automated_and_makes_new,
         pending_approvals_are_marked_on_every_page,
         a_daemon_that_hangs_is_noticed,
@@ -189,6 +203,9 @@ cases! {
         a_phone_has_room_to_stop_an_answer,
         ten_thousand_agents_are_no_burden,
         what_no_person_wrote_is_a_folded_card,
+        ways_on_are_offered_after_an_answer,
+        a_conversation_is_shared_as_markdown,
+        marks_follow_while_the_list_is_held,
         a_call_that_waits_for_a_person_is_decided_in_the_chat,
         pictures_of_the_agents_own_files_are_shown,
         pictures_lead_to_files_only,

@@ -34,6 +34,7 @@ use crate::model::ModelSettings;
 use crate::model::call::{Models, ReadUpload};
 use crate::model::pace::Pace;
 use crate::model::provider::Providers;
+use crate::model::sent::SentLog;
 use crate::tool::run::ToolRunner;
 use crate::tool::toolset::ToolParts;
 use crate::turn::stream::Streams;
@@ -114,6 +115,11 @@ impl Performer {
     /// How fast each provider of models may be asked, as its answers taught.
     pub fn pace(&self) -> Arc<Pace> {
         Arc::clone(self.performers.part::<Arc<Models>>().drivers.pace())
+    }
+
+    /// What model calls sent.
+    pub(crate) fn sent(&self) -> Arc<SentLog> {
+        Arc::clone(&self.performers.part::<Arc<Models>>().sent)
     }
 
     /// What runs tools.

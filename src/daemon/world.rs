@@ -11,8 +11,10 @@ use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::comms::hub::CommsHub;
 use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::provider::calls::ProviderCalls;
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;
+use agentsvc_api::turn::sent::SentCalls;
 use agentsvc_api::world::live_stats::LiveStats;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
@@ -240,6 +242,8 @@ impl WorldContext {
             ground.probes.0.write().push(queue.stats() as _);
             Box::new(Renewal::new(queue, writer.queue(), store.clone())) as Box<dyn Renew>
         });
+        front.api.services.provide::<dyn SentCalls>(performer.sent());
+        front.api.services.provide::<dyn ProviderCalls>(performer.pace());
         front.api.services.provide::<dyn LiveStats>(Arc::new(ground.pulse(&store, writer)));
         let (samples, loop_stats) = (Arc::clone(&ground.samples), Arc::clone(&ground.stats));
         let parts = Parts {

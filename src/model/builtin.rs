@@ -15,6 +15,8 @@
 //!
 //! Streamed, it writes word by word. Tokens are counted by the estimate of [`agentsvc_systems::prompt`].
 
+use std::borrow::Cow;
+
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
 use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_systems::prompt::{Prompt, text_tokens};
@@ -31,6 +33,8 @@ const SELF: &str = "I am agentsvc's built-in offline model";
 const ABILITIES: &str = "I follow fixed rules and understand: hello, echo X, summarize, what did I say, count to N, \
     how many messages, and a line `/tool <name> <json>` that calls a tool. For real answers, give the agent a \
     provider and its key.";
+/// Bytes of a result that is shown key by key.
+const READABLE_BYTES_MAX: usize = 16 << 10;
 /// How far it counts.
 const COUNT_MAX: u32 = 10_000;
 /// Bytes of a message that it quotes.
@@ -144,12 +148,21 @@ fn reply_with(said: &str, before: &[ChatMessage], attached: &[String]) -> String
 fn report(results: &ChatMessage) -> String {
     let lines = results.blocks.iter().filter_map(|block| match block {
         Block::ToolResult { name, content, is_error: false, .. } => {
-            Some(format!("The tool {name} returned: {content}"))
+            Some(format!("The tool {name} returned: {}", readable(content)))
         }
         Block::ToolResult { name, content, .. } => Some(format!("The tool {name} failed: {content}")),
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A result as people read it: an object or a list as a block of code, with a line for each key.
+fn readable(content: &str) -> Cow<'_, str> {
+    let parsed = (content.len() <= READABLE_BYTES_MAX).then(|| serde_json::from_str::<serde_json::Value>(content));
+    match parsed {
+        Some(Ok(value)) if value.is_object() || value.is_array() => Cow::Owned(format!("\n```json\n{value:#}\n```")),
+        _ => Cow::Borrowed(content),
+    }
 }
 
 /// The tool calls that the message asks for in the documented form; `None` when it has no such line.
@@ -359,5 +372,6 @@ mod tests {
         let results = ChatMessage { role: Role::Tool, blocks: vec![result(false), result(true)] };
         let report = answer(&prompt(vec![user("x"), results]), &tools);
         assert_eq!(report.text, "The tool system_time returned: noon\nThe tool system_time failed: noon");
+        assert_eq!(readable("{\"a\":1}"), "\n```json\n{\n  \"a\": 1\n}\n```");
     }
 }

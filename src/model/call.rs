@@ -1,9 +1,7 @@
 //! The way of one model call: rows, prompt, driver with retries, fallback models, outcome.
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow, in_force};
@@ -13,7 +11,7 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
-use agentsvc_components::usage::{CallEnd, CallUse};
+use agentsvc_components::usage::CallUse;
 use agentsvc_systems::prompt::{self, Dense, Estimate, Prompt, Source, Tokens, text_tokens};
 use arc_swap::ArcSwap;
 use tracing::Instrument;
@@ -24,8 +22,9 @@ use super::extra::{Memory, behind, split_summary};
 use super::gemini;
 use super::images::Images;
 use super::provider::{DriverKind, Providers, Target};
+use super::sent::SentLog;
 use super::tokens::tokens_of;
-use super::{Drivers, ModelSettings, Purpose, Request, retry};
+use super::{Drivers, ModelSettings, Purpose, Request};
 use crate::kernel::effect::{Calls, reply::Reply, span};
 use crate::kernel::settings::Settings;
 use crate::tool as tools;
@@ -33,11 +32,12 @@ use crate::tool::toolset::{ToolSet, ToolSpec};
 use crate::turn::stream::Streams;
 
 mod plugins;
+mod tries;
+
+pub(crate) use tries::{LEFT_ALONE_LEAST, ask};
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
-/// The least time between two looks at a provider that is left alone.
-pub(crate) const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
 /// Tokens that a prompt may always have, however small a context is said to be.
 const PROMPT_TOKENS_MIN: u64 = 256;
 
@@ -64,6 +64,8 @@ pub(crate) struct Models {
     pub(crate) settings: ModelSettings,
     /// What the configuration in force says to domains.
     pub(crate) config: Settings,
+    /// What was sent, for those who look for the reason of an answer.
+    pub(crate) sent: Arc<SentLog>,
 }
 
 /// One call under way.
@@ -83,13 +85,13 @@ struct Running {
 }
 
 /// What a driver is asked.
-struct Prepared {
-    target: Target,
-    prompt: Prompt,
+pub(super) struct Prepared {
+    pub(super) target: Target,
+    pub(super) prompt: Prompt,
     images: Images,
-    tools: Vec<ToolSpec>,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
+    pub(super) tools: Vec<ToolSpec>,
+    pub(super) temperature: Option<f32>,
+    pub(super) max_tokens: Option<u32>,
     /// Tokens that the prompt may have.
     tokens_max: u64,
 }
@@ -219,6 +221,7 @@ impl Running {
         if let Err(error) = changed {
             return self.fail(error, false);
         }
+        self.models.sent.begin(&self.call, &prepared);
         let streaming = self.call.streaming || self.is_watched();
         let mut draft = Draft::new(streaming.then(|| Arc::clone(&self.outlet)));
         let mut spent = std::mem::take(&mut self.spent);
@@ -231,6 +234,7 @@ impl Running {
             }
         };
         self.spent = spent;
+        self.models.sent.over(self.call.attempt);
         match asked {
             Some(Err(error)) => self.fail(error, draft.is_given_out()),
             ended => {
@@ -324,74 +328,6 @@ impl Running {
     }
 }
 
-/// Asks the driver, again where that is worth it. Tries that broke off and, when there is no answer, the last one go to
-/// `spent`. `is_last`: there is no other model to ask. Where money is reserved, only for one answer, one that broke off is not asked for again.
-pub(crate) async fn ask(
-    models: &Models,
-    request: &Request<'_>,
-    draft: &mut Draft,
-    spent: &mut Vec<CallUse>,
-    is_reserved: bool,
-    is_last: bool,
-) -> Result<(), CallError> {
-    let driver = models.drivers.get(request.target.driver);
-    let policy = &models.settings.retry;
-    let begun = Instant::now();
-    let mut last = None;
-    for failed in 1.. {
-        let tokens = request.prompt.estimated_tokens;
-        let pass = loop {
-            let wait_max = policy.total_max.saturating_sub(begun.elapsed());
-            let refused = match models.drivers.pace().admit(request.target, tokens, wait_max).await {
-                Ok(pass) => break pass,
-                Err(refused) => refused,
-            };
-            // A provider that is left alone is waited for where there is no other model to ask.
-            let left = refused.retry_after.unwrap_or_default().max(LEFT_ALONE_LEAST);
-            if !is_last || left > wait_max {
-                // What the last try said of the provider says more than that it is left alone now.
-                return Err(last.take().unwrap_or(refused));
-            }
-            tokio::time::sleep(left).await;
-        };
-        let tried = Instant::now();
-        let called = driver.call(request, draft).await;
-        pass.end(&called);
-        let Err(error) = called else { return Ok(()) };
-        let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
-        // A provider that was too slow may bill what it was asked, too.
-        let has_begun = draft.has_begun() || error.code == FailureCode::ProviderTimeout;
-        let wait = wait.filter(|_| !(has_begun && is_reserved));
-        if has_begun && is_reserved {
-            draft.assume_all(tokens);
-        }
-        if has_begun || wait.is_none() {
-            spent.push(failed_use(request, draft, tried.elapsed()));
-        }
-        let Some(wait) = wait else { return Err(error) };
-        tracing::debug!(turn = %request.attempt.job, code = error.code.as_str(), reason = error.message,
-            wait_ms = wait.as_millis() as u64, "retrying a model call");
-        draft.clear();
-        last = Some(error);
-        tokio::time::sleep(wait).await;
-    }
-    // Not reached: the plan ends the loop.
-    Err(CallError::last(FailureCode::Internal, "The model call failed after too many attempts."))
-}
-
-/// A try that gave no answer.
-fn failed_use(request: &Request<'_>, draft: &Draft, took: Duration) -> CallUse {
-    CallUse {
-        provider: request.target.provider.clone(),
-        model: request.target.model.clone(),
-        usage: draft.usage_so_far(request.prompt.estimated_tokens),
-        tokens_max: draft.tokens_max(),
-        latency_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
-        tool_calls: 0,
-        end: CallEnd::Failed,
-    }
-}
-
 /// The model to ask: 0 is `own`, `n` the fallback `n - 1`, its alias resolved. A fallback without a provider means the one of
 /// `own`.
 pub(crate) fn candidate<'a>(
@@ -442,9 +378,4 @@ fn tokens_beside(driver: DriverKind, tools: &[ToolSpec], parameters: &str, is_re
         [&*tool.name, &tool.description, schema].map(count).iter().sum::<u64>()
     };
     tools.iter().map(tool).sum::<u64>() + count(parameters)
-}
-
-/// Uniform in `0.0..1.0`. Only spreads retries, so the hasher's keys are random enough.
-fn jitter() -> f64 {
-    (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -36,6 +36,7 @@ mod reading;
 mod responses;
 pub mod retry;
 mod schema;
+pub(crate) mod sent;
 #[cfg(test)]
 mod testing;
 mod thinking;
@@ -103,7 +104,9 @@ fn performers(performers: &mut Performers) {
     let (calls, streams, content) = (performers.calls(), performers.part(), performers.part());
     let (tools, config) = (parts.set, parts.settings);
     config.set(SharedDrivers(Some(Arc::clone(&drivers))));
-    let models = Arc::new(Models { calls, streams, content, providers, uploads, tools, drivers, settings, config });
+    let sent = Arc::new(sent::SentLog::new(Arc::clone(drivers.pace())));
+    let models = Models { calls, streams, content, providers, uploads, tools, drivers, settings, config, sent };
+    let models = Arc::new(models);
     performers.provide(Arc::clone(&models));
     performers.on(move |of| call::begin(&models, of));
 }

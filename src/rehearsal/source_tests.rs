@@ -72,6 +72,7 @@ fn trace(n: u32) -> TraceRecord {
         duration_ms: 30 + n,
         usage,
         status: StepStatus::Ok,
+        error: None,
     };
     TraceRecord {
         turn: TurnId(Uuid::from_u128(u128::from(n) + 1)),

@@ -111,6 +111,7 @@ mod replay;
 mod schedules;
 mod second_factor;
 mod security;
+mod sent_calls;
 mod sessions;
 mod sign_in;
 mod skill_code;

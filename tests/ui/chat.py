@@ -536,6 +536,11 @@ def case_the_model_is_chosen_in_the_chat(stage):
     expect(models.filter(has_text="anthropic")).to_have_count(0)
     dialog.get_by_label("Search models").fill("no such model")
     expect(dialog).to_contain_text("No model has")
+    dialog.get_by_text("A model that is not listed").click()
+    dialog.get_by_label("Provider").fill("gorq")
+    dialog.get_by_label("Model id").fill("llama")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_contain_text("There is no provider “gorq”.")
     dialog.get_by_label("Search models").fill("llama")
     expect(models.first).to_contain_text("Groq")
     access.check(page, "the choice of a model in the chat")
@@ -785,6 +790,73 @@ def case_what_no_person_wrote_is_a_folded_card(stage):
     expect(turns(page).filter(has_text="Schedule: Check the lights").locator(".said summary")).to_have_count(1)
     access.check(page, "messages that no person wrote")
     stage.shoot("chat-sent")
+    # Whatever a person writes is theirs, also an event.
+    say(page, 'I saw {"kind":"custom","event_type":"deployed"} in the log')
+    expect(turns(page).last.locator(".bubble")).to_contain_text("I saw")
+    settled(page, 4)
+    page.reload()
+    expect(turns(page).last.locator(".bubble")).to_contain_text("I saw")
+
+
+def case_ways_on_are_offered_after_an_answer(stage):
+    """What to ask next fits the answer and the tools of the agent; it goes while one types, and for good when it is hidden."""
+    stage.model.respond = lambda messages, body: "```sh\nmake\n```\n" if "code" in last_text(messages) else "x" * 1000
+    open_agent(stage, rest='[capabilities]\ntools = ["file_write"]\n')
+    page = stage.page
+    ways = page.get_by_role("group", name="Suggestions")
+    expect(ways).to_be_hidden()
+    say(page, "some code")
+    settled(page)
+    expect(ways.get_by_role("button", name="Explain the code")).to_be_visible()
+    expect(ways.get_by_role("button", name="Remember this")).to_have_count(0)
+    access.check(page, "suggestions after an answer")
+    stage.shoot("chat-suggestions")
+    prompt(page).fill("typing")
+    expect(ways).to_be_hidden()
+    prompt(page).fill("")
+    say(page, "now a long one")
+    settled(page, 2)
+    ways.get_by_role("button", name="Shorter, please").click()
+    settled(page, 3)
+    expect(turns(page).last.locator(".bubble")).to_have_text("Summarize this in three sentences.")
+    ways.get_by_role("button", name="Hide suggestions in this tab").click()
+    say(page, "some code")
+    settled(page, 4)
+    expect(ways).to_be_hidden()
+
+
+def case_a_conversation_is_shared_as_markdown(stage):
+    stage.model.respond = lambda messages, body: "It is **noon**." if messages[-1]["role"] == "tool" else {"calls": [("system_time", {})]}
+    open_agent(stage, rest='[capabilities]\ntools = ["system_time"]\n')
+    page = stage.page
+    say(page, "what time is it?")
+    settled(page)
+    stage.model.respond = lambda messages, body: "It is *one*."
+    turns(page).last.hover()
+    turns(page).last.get_by_role("button", name="Ask again").click()
+    expect(turns(page).last).to_contain_text("It is one.")
+    page.get_by_role("button", name="More").last.click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export as Markdown").click()
+    text = open(download.value.path()).read()
+    assert text.startswith("# Conversation with ada") and "## You\n\nwhat time is it?" in text and "## ada\n\nIt is *one*." in text, text
+    assert "noon" not in text and "system_time" not in text, text
+    assert download.value.suggested_filename.endswith(".md")
+
+
+@config('[approval]\nrequire_approval = ["memory_store"]\n')
+def case_marks_follow_while_the_list_is_held(stage):
+    """What agents do is shown also while the pointer is on their list; only their order waits."""
+    stage.model.respond = lambda messages, body: {"calls": [("memory_store", {"key": "a", "value": "b"})]}
+    open_agent(stage)
+    page = stage.page
+    other = stage.daemon.agent("busy", '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
+    page.reload()
+    row = page.get_by_role("listbox", name="Agents").get_by_role("option").filter(has_text="busy")
+    row.hover()
+    threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{other}/message", {"message": "keep it"}), daemon=True).start()
+    until("it waits", lambda: stage.daemon.call("GET", "/api/approvals?status=pending")["total"] == 1)
+    expect(row.get_by_role("img", name="waits for your approval")).to_be_visible()
 
 
 @config('[approval]\nrequire_approval = ["memory_store"]\n')

@@ -64,6 +64,10 @@ def case_everything_that_needs_a_person(stage):
     page.reload()
     expect(group(page, "Budgets")).to_be_visible()
     expect(group(page, "Failed runs")).to_be_hidden()
+    expect(group(page, "Budgets").get_by_role("link", name="Change the budget: Budget of spender")).to_have_attribute("href", "#/money")
+    group(page, "Paused schedules").get_by_role("button", name="Resume: asleep").click()
+    expect(group(page, "Paused schedules")).to_be_hidden()
+    assert all(job["enabled"] for job in stage.daemon.call("GET", "/api/cron/jobs")["jobs"])
     page.get_by_role("button", name="Dismiss all failures").click()
     expect(page.get_by_role("heading", name="All clear")).to_be_visible()
     expect(badge).to_be_hidden()
@@ -122,6 +126,37 @@ NOTES = """window.told = []; window.away = false;
 window.Notification = class extends EventTarget { static permission = "default"; static async requestPermission() { Notification.permission = "granted"; return "granted"; }
   constructor(title, options) { super(); window.told.push([title, options.body]); } close() {} };
 Object.defineProperty(document, "hidden", { get: () => window.away });"""
+
+
+def case_notifications_are_turned_on_and_off_in_the_settings(stage):
+    """Whoever said “not now” finds the switch, and what was dismissed comes back."""
+    agent = stage.daemon.agent("ops")
+    spender = stage.daemon.agent("spender")
+    stage.daemon.call("POST", f"/api/agents/{spender}/message", {"message": "hello"})
+    stage.daemon.call("PUT", f"/api/budget/agents/{spender}", {"daily_limit_usd": 0.0001})
+    money.ask_for(stage, agent, "shell_exec")
+    page = stage.new_page()
+    page.add_init_script(NOTES)
+    stage.open("#/inbox", page)
+    page.get_by_role("button", name="Not now").click()
+    page.get_by_role("button", name="Dismiss Budget of spender").click()
+    expect(group(page, "Budgets")).to_be_hidden()
+    page.get_by_role("link", name="Notifications").click()
+    switch = page.get_by_role("switch", name="Desktop notifications")
+    expect(switch).not_to_be_checked()
+    access.check(page, "the settings of notifications")
+    switch.click()
+    expect(switch).to_be_checked()
+    expect(page.get_by_role("status").filter(has_text="On. You are told")).to_be_visible()
+    stage.shoot("settings-notifications", page)
+    page.get_by_role("button", name="Show an example").click()
+    assert page.evaluate("window.told")[0] == ["ops wants to run a command", "$ make deploy"]
+    switch.click()
+    expect(switch).not_to_be_checked()
+    assert page.evaluate("localStorage.getItem('agentsvc-notify')") == "off"
+    page.get_by_role("region", name="Dismissed entries").get_by_role("button", name="Restore").click()
+    stage.open("#/inbox", page)
+    expect(group(page, "Budgets")).to_be_visible()
 
 
 def case_the_desktop_is_notified_when_asked(stage):

@@ -172,6 +172,22 @@ def case_the_palette_finds_agents_messages_pages_and_actions(stage):
     expect(page.get_by_role("dialog", name="New agent")).to_be_hidden()
 
 
+def case_a_source_that_fails_does_not_empty_the_palette(stage):
+    """Busy, refused or broken: what the other sources find is still offered."""
+    stage.expect_refusals(429, 503)
+    stage.allowed.append("Failed to load resource")
+    stage.daemon.agent("quartermaster")
+    page = stage.open("#/chat")
+    for path, status in [("**/api/query*", 429), ("**/api/models", 503)]:
+        page.route(path, lambda route, _, status=status: route.fulfill(status=status, content_type="application/json", body='{"error":"busy"}'))
+    page.route("**/api/sessions/search*", lambda route: route.abort())
+    expect(chat.prompt(page)).to_be_visible()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search everything")).to_be_focused()
+    page.keyboard.type("quarter")
+    expect(page.get_by_role("dialog", name="Command palette").get_by_role("option").filter(has_text="quartermaster").first).to_be_visible()
+
+
 def case_the_palette_finds_what_is_automated_and_makes_new(stage):
     """Schedules, triggers, workflows, tasks and models by their names; and the forms of new ones."""
     agent = stage.daemon.agent("worker")

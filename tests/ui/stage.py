@@ -58,7 +58,7 @@ class Gate:
 
 class Model:
     """An OpenAI-like server. `respond(messages, body)` gives an answer: a text, a list of pieces of text, or a dict
-    with `text`, `calls` (`[(name, arguments)]`), `gate` (a `Gate` that holds each piece) and `status`."""
+    with `text`, `calls` (`[(name, arguments)]`), `gate` (a `Gate` that holds each piece), `status` and, with that, `retry_after`."""
 
     def __init__(self):
         self.respond = lambda messages, body: f"echo: {last_text(messages)}"
@@ -83,7 +83,7 @@ class Model:
 
             def answer(self, answer, is_stream):
                 if answer.get("status"):
-                    return self.whole(answer["status"], {"error": {"message": "the model is out of order"}})
+                    return self.whole(answer["status"], {"error": {"message": "the model is out of order"}}, answer.get("retry_after"))
                 text = answer.get("text", "")
                 pieces = text if isinstance(text, list) else words(text)
                 calls = [
@@ -128,11 +128,13 @@ class Model:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
                 self.wfile.flush()
 
-            def whole(self, status, body):
+            def whole(self, status, body, retry_after=None):
                 content = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(content)))
+                if retry_after is not None:
+                    self.send_header("retry-after", str(retry_after))
                 self.end_headers()
                 self.wfile.write(content)
 

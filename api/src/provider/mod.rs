@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod audit_kinds;
+pub mod calls;
 pub mod catalog;
 pub mod error_codes;
 pub(crate) mod login;

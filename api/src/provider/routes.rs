@@ -12,6 +12,7 @@ use crate::http::json::given;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::{Detected, ProviderCredentials, ProviderDetail, ProviderTested, ProviderView};
+use crate::provider::calls::{CallsShape, ProviderCalls, WithCalls};
 
 /// What a request to a provider, or one that waits for the disk, costs the client's rate budget.
 pub(crate) const COST: u32 = 10;
@@ -22,7 +23,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/providers", "List providers and the status of their keys", |call| Box::pin(list(call)))
         .replies(&[Reply::json::<List>(200, "the providers")]),
     Route::get("/api/providers/{name}", "Get a provider", |call| Box::pin(show(call))).replies(&[
-        Reply::json::<ProviderDetail>(200, "the provider"),
+        Reply::json::<WithCalls<ProviderDetail>>(200, "the provider"),
         Reply::error(404, "the provider does not exist"),
     ]),
     Route::post("/api/providers/{name}/key", "Set the key of a provider", |call| Box::pin(set_key(call)))
@@ -72,7 +73,7 @@ pub(crate) const ROUTES: &[Route] = &[
 /// All providers.
 #[derive(Serialize, JsonSchema)]
 struct List {
-    providers: Vec<ProviderView>,
+    providers: Vec<WithCalls<ProviderView>>,
     /// How many.
     total: usize,
 }
@@ -140,6 +141,7 @@ async fn look<T: Send + 'static>(
 
 async fn list(call: Call) -> Result<Response, Error> {
     let providers = look(&call, |accounts| accounts.list()).await?;
+    let providers: Vec<_> = providers.into_iter().map(|of| with_calls(&call, of, |of| &of.name)).collect();
     reply::ok(&List { total: providers.len(), providers })
 }
 
@@ -147,7 +149,21 @@ async fn show(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     let asked = name.clone();
     let found = look(&call, move |accounts| accounts.detail(&asked)).await?;
-    reply::ok(&found.ok_or_else(|| Error::not_found(format!("provider not found: {name}")))?)
+    let found = found.ok_or_else(|| Error::not_found(format!("provider not found: {name}")))?;
+    reply::ok(&with_calls(&call, found, |of| &of.view.name))
+}
+
+/// A provider with how its calls go.
+fn with_calls<T>(call: &Call, of: T, name: impl Fn(&T) -> &str) -> WithCalls<T> {
+    let calls = call.api.services.get::<dyn ProviderCalls>().and_then(|calls| calls.health(name(&of)));
+    WithCalls { of, calls: calls.map(CallsShape::from) }
+}
+
+/// What was known against a provider is of the past.
+fn forget_error(call: &Call, name: &str) {
+    if let Some(calls) = call.api.services.get::<dyn ProviderCalls>() {
+        calls.forget_error(name);
+    }
 }
 
 async fn set_key(call: Call) -> Result<Response, Error> {
@@ -158,6 +174,7 @@ async fn set_key(call: Call) -> Result<Response, Error> {
         _ => error,
     })?;
     accounts(&call)?.set_key(name.clone(), api_key).await?;
+    forget_error(&call, &name);
     reply::ok(&Done { status: "configured", provider: name })
 }
 
@@ -172,7 +189,9 @@ async fn remove_key(call: Call) -> Result<Response, Error> {
 async fn test(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     let TestQuery { model } = call.query()?;
-    reply::ok(&accounts(&call)?.test(name, model).await?)
+    let tested = accounts(&call)?.test(name.clone(), model).await?;
+    forget_error(&call, &name);
+    reply::ok(&tested)
 }
 
 async fn set_url(call: Call) -> Result<Response, Error> {
@@ -182,6 +201,7 @@ async fn set_url(call: Call) -> Result<Response, Error> {
     let url = url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let status = if url.is_some() { "updated" } else { "removed" };
     let base_url = accounts(&call)?.set_url(name.clone(), url).await?;
+    forget_error(&call, &name);
     reply::ok(&UrlSet { status, provider: name, base_url })
 }
 

@@ -115,6 +115,7 @@ const UNSHARED: &[(&str, &str, &str)] = &[
     ("", "RATE_KEYS_MAX", "buckets of addresses and keys; full ones are swept out"),
     ("", "AGENTS_CHANGED_MAX", "a change beyond is not pushed; each push empties it"),
     ("", "AGENT_LOG_LINES_MAX", "the log file has them all"),
+    ("", "SENT_CALLS_BYTES_MAX SENT_CALLS_MAX", "the messages are in the store; only the prompts of older calls go"),
     ("", "USAGE_MODELS_MAX", "names of models beyond are counted as one"),
     ("", "INPUTS_WAITING_BYTES_MAX", "the writer empties it; beyond, the log goes on with another epoch"),
     ("browser", "BROWSER_COMMANDS_MAX", "commands end in bounded time"),

@@ -7,6 +7,7 @@ pub(crate) mod receipts;
 mod repeat;
 pub(crate) mod routes;
 mod sender;
+pub mod sent;
 pub mod store;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -18,6 +19,6 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
     .uses(&["channel", "delivery", "session", "skill", "upload"])
-    .routes(&[routes::ROUTES, traces::ROUTES, metrics::ROUTES])
+    .routes(&[routes::ROUTES, traces::ROUTES, sent::ROUTES, metrics::ROUTES])
     .metrics(hub::gather)
     .queues(hub::queues);

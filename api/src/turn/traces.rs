@@ -29,6 +29,7 @@ use crate::http::route::{Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::turn::receipts::{self, ReceiptShape};
+use crate::turn::sent::{SentCalls, WaitingShape};
 use crate::turn::store::TraceStore;
 
 /// Open turns that are shown at most.
@@ -193,6 +194,9 @@ shape! {
         output_tokens: Option<u64> = step.usage.map(|usage| usage.output_tokens),
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64> = step.usage.map(|usage| usage.cost.usd()),
+        /// Why it failed: the beginning of its error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Box<str>> = step.error,
     }
 }
 
@@ -210,6 +214,9 @@ shape! {
         cost_usd: f64 = open.usage.cost.usd(),
         iterations: u32 = open.iterations,
         tool_calls: u32 = open.tool_calls,
+        /// What holds up its model call; left out if nothing does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waiting: Option<WaitingShape> = None,
     }
 }
 
@@ -352,7 +359,12 @@ async fn asked(call: &Call) -> Result<Asked, Error> {
 
 async fn traces(call: Call) -> Result<Response, Error> {
     let Asked { agent, session, limit, before, open, total, .. } = asked(&call).await?;
-    let running: Vec<OpenShape> = open.into_iter().map(OpenShape::from).collect();
+    let sent = call.api.services.get::<dyn SentCalls>();
+    let shown = |open: OpenTurn| {
+        let waiting = sent.as_ref().and_then(|sent| sent.waiting(open.turn)).map(WaitingShape::from);
+        OpenShape { waiting, ..OpenShape::from(open) }
+    };
+    let running: Vec<OpenShape> = open.into_iter().map(shown).collect();
     let running = json!(running);
     let shape = move |total: Option<u64>| {
         let around = [("total", json!(total)), ("running", running.clone())];

@@ -11,7 +11,7 @@ import { icon } from "./icons.js";
 /** What keys of these providers begin with; the longest that fits is the right one. */
 const PREFIXES = [["sk-ant-", "anthropic"], ["sk-or-", "openrouter"], ["sk-proj-", "openai"], ["sk-", "openai"], ["gsk_", "groq"], ["AIza", "gemini"], ["xai-", "xai"], ["pplx-", "perplexity"], ["hf_", "huggingface"], ["csk-", "cerebras"], ["fw_", "fireworks"], ["nvapi-", "nvidia"], ["r8_", "replicate"]];
 /** Providers that most people have a key of, first in the list. */
-const USUAL = ["anthropic", "openai", "gemini", "openrouter", "groq", "mistral", "deepseek", "xai"];
+export const USUAL = ["anthropic", "openai", "gemini", "openrouter", "groq", "mistral", "deepseek", "xai"];
 /** Runtimes that may run on this machine, and what they are called. */
 const LOCAL = { ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM" };
 /** The tiers of the catalog, the best first. */

@@ -1,7 +1,7 @@
 // What needs a person: approvals, proposals, and what has failed or was stopped, gathered from the routes that know it.
 
 import { Failure, get, page, withQuery } from "./api.js";
-import { learn, nameOf } from "./agents.js";
+import { learn, learnAll, nameOf } from "./agents.js";
 import { callLine, callTitle } from "./calls.js";
 import { allowed } from "./me.js";
 import { inLanes } from "./poll.js";
@@ -63,7 +63,7 @@ async function schedules(kind, path, signal) {
     const record = failed || !row.name ? await recordOf(id, `${path}/${row.id}`, signal) : null;
     const title = row.name || record?.prompt.slice(0, LABEL_MAX) || row.rule;
     const base = { id, title, agent: agentOf(row), at: row.last_run };
-    if (!row.enabled) return void entries.push({ ...base, kind: "paused", text: failed ? `Paused; the last run ${failed}` : "Paused before its first run", href: "#/automation", quiet: true });
+    if (!row.enabled) return void entries.push({ ...base, kind: "paused", text: failed ? `Paused; the last run ${failed}` : "Paused before its first run", href: "#/automation", quiet: true, resume: kind === "cron_jobs" ? `${path}/${row.id}/enable` : `${path}/${row.id}` });
     const last = record?.last_result;
     const why = last?.status === row.last_status ? last.text.slice(0, ERROR_MAX) : "";
     // Only a run that began has a trace.
@@ -106,10 +106,12 @@ async function deliveries(signal) {
   return found;
 }
 
-/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. What failed has `again`, how it is run again, and `run`, the run that failed. */
+/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. What failed has `again`, how it is run again, and `run`, the run that failed; `mend` is a link to where it is mended. What is paused has `resume`, the path that goes on with it. */
 const SOURCES = [
   { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
+    // The titles have the names: they are shown in notifications and on the overview, too.
+    await learnAll(items.map(({ agent_id: agent }) => agent), () => {}, { signal });
     const list = items.map((item) => ({ id: item.id, kind: "approval", title: callTitle(item, nameOf(item.agent_id)), text: callLine(item) || item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
     return Object.assign(list, { more: Math.max(0, (total ?? items.length) - items.length) });
   } },
@@ -119,7 +121,7 @@ const SOURCES = [
   }) },
   { all: true, read: (signal) => rows(`budgets where status != "ok" select scope, agent_id, agent.name, status, today_usd, month_usd limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({
     id: `budget ${row.scope} ${row.status} ${new Date().toISOString().slice(0, 10)}`, kind: "budget", title: row.scope === "global" ? "Global budget" : `Budget of ${row["agent.name"] ?? "an agent"}`,
-    text: row.status === "exceeded" ? "Exceeded: model calls are refused until it is raised or the next period starts" : "80 % is used", agent: agentOf(row), at: null, href: "#/money",
+    text: row.status === "exceeded" ? "Exceeded: model calls are refused until it is raised or the next period starts" : "80 % is used", agent: agentOf(row), at: null, href: "#/money", mend: { label: "Change the budget", href: "#/money" },
   }))) },
   { all: true, read: (signal) => rows(`agents where state = "Crashed" or state = "Terminated" select id, name, state, updated_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => {
     learn(row.id, row.name);
@@ -130,6 +132,10 @@ const SOURCES = [
   { all: true, read: deliveries },
   { all: true, read: tasks },
   { all: true, read: (signal) => rows(`runs where state = "Failed" and ended_at > now - ${RECENT} select id, workflow_id, name, error, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `run ${row.id}`, kind: "failed", title: row.name, text: row.error || "The workflow run failed", agent: null, at: row.ended_at, href: `#/automation/workflows/${row.workflow_id}`, again: { path: `/api/workflows/${row.workflow_id}/run`, workflowRun: row.id }, run: { href: `#/automation/workflows/${row.workflow_id}` } }))) },
+  { all: true, read: async (signal) => (await get("/api/providers", { signal })).providers.filter(({ calls }) => calls?.state === "paused" || (calls?.state === "failing" && calls.last_error?.code === "provider_auth")).map(({ name, display_name: label, calls: { state, last_error: error } }) => {
+    const href = withQuery("#/settings", { filter: name });
+    return { id: `provider ${name} ${state} ${error?.at}`, kind: "connection", title: state === "paused" ? `${label || name} keeps failing` : `${label || name} refuses the key`, text: error?.error ?? "Calls to it are paused", agent: null, at: error?.at ?? null, href, mend: { label: state === "paused" ? "Show the provider" : "Set another key", href } };
+  }) },
   { all: true, read: async (signal) => (await get("/api/channels", { signal })).channels.filter(({ enabled, state }) => enabled && state === "failed").map((one) => ({ id: `channel ${one.name} ${one.last_error_at}`, kind: "connection", title: one.display_name || one.name, text: one.last_error || "The channel failed", agent: null, at: one.last_error_at, href: "#/connections/channels" })) },
   { all: true, read: async (signal) => (await get("/api/mcp/servers", { signal })).servers.filter(({ status, error, auth }) => (status === "disconnected" && error) || auth?.state === "needs_auth" || auth?.state === "expired").map((one) => ({ id: `server ${one.id} ${one.error ?? one.auth?.state}`, kind: "connection", title: one.name, text: one.auth?.state === "needs_auth" || one.auth?.state === "expired" ? "Sign in to use this MCP server" : one.error, agent: null, at: null, href: "#/connections" })) },
 ];
@@ -146,6 +152,12 @@ function dismissed() {
 export function dismiss(ids) {
   localStorage.setItem(DISMISSED, JSON.stringify([...dismissed(), ...ids].slice(-DISMISSED_MAX)));
 }
+
+/** How many entries were dismissed in this browser. */
+export const dismissedCount = () => dismissed().size;
+
+/** Dismissed entries that are still of concern come back. */
+export const restoreDismissed = () => localStorage.removeItem(DISMISSED);
 
 /** Everything that needs a person, newest first: `{ items, count }`. A source that this key may not read, or that this daemon has not, is left out. */
 export async function readInbox({ signal, isFresh = false } = {}) {

@@ -20,7 +20,17 @@ export async function turnOn() {
   return isAllowed;
 }
 
-export const decline = () => localStorage.setItem(CHOICE, "off");
+export const turnOff = () => localStorage.setItem(CHOICE, "off");
+
+/** Whether they are on: `on`, `off`, `denied` by the browser, or `missing` in it. */
+export function notifyState() {
+  if (!exists()) return "missing";
+  if (Notification.permission === "denied") return "denied";
+  return isOn() ? "on" : "off";
+}
+
+/** Shows one, to see how they look here. */
+export const showExample = () => tell({ id: "example", title: "ops wants to run a command", text: "$ make deploy", href: "#/inbox" });
 
 function tell(item) {
   const told = new Notification(item.title, { body: item.text, tag: item.id, icon: new URL("../icon.svg", import.meta.url).href });

@@ -56,28 +56,34 @@ async function findModels(typed, go) {
   return found.slice(0, FOUND_MAX).map((model) => ({ group: "Models", label: model.display_name || model.id, hint: model.provider, icon: "world", run: () => go(["settings", "models"], { filter: model.id }) }));
 }
 
-/** Asks the daemon for what has the words; what it refuses is left out. */
+/** What a source finds; one that is refused, busy or fails leaves the others as they are. */
+async function orNone(found) {
+  try {
+    return await found;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    if (!(error instanceof Failure)) console.error(error);
+    return [];
+  }
+}
+
+/** Asks the daemon for what has the words. */
 async function find(typed, signal, go) {
   if (!seesAll()) return [];
   const words = await import("../pages/automation/trigger-form.js");
   const found = new Map();
   await inLanes(allowed(KINDS), LANES, async (kind) => {
-    try {
-      const rows = await queryRows(`${kind.q(JSON.stringify(typed))} limit ${FOUND_MAX}`, { signal });
-      found.set(kind, rows.map((row) => {
-        const { path, query, ...entry } = kind.row(row, words);
-        return { hint: row["agent.name"] ?? "", ...entry, run: () => go(path, query) };
-      }));
-    } catch (error) {
-      if (!(error instanceof Failure) || error.status === 0) throw error;
-    }
+    found.set(kind, await orNone(queryRows(`${kind.q(JSON.stringify(typed))} limit ${FOUND_MAX}`, { signal }).then((rows) => rows.map((row) => {
+      const { path, query, ...entry } = kind.row(row, words);
+      return { hint: row["agent.name"] ?? "", ...entry, run: () => go(path, query) };
+    }))));
   });
-  return [...KINDS.flatMap((kind) => found.get(kind) ?? []), ...(await findModels(typed, go))];
+  return [...KINDS.flatMap((kind) => found.get(kind) ?? []), ...(await orNone(findModels(typed, go)))];
 }
 
 /** Opens the palette; `pages` are those of the navigation, `actions` those of the shell. */
 export async function openWith({ go, pages, actions }) {
-  const own = await partsOf(go);
+  const own = await orNone(partsOf(go));
   const inner = allowed(PAGES).filter(({ isInner, key }) => isInner && key);
   const made = allowed(NEW).map(({ path, query, ...entry }) => ({ icon: "plus", ...entry, run: () => go(path, query) }));
   const all = [

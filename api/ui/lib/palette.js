@@ -59,8 +59,9 @@ export function openPalette({ entries, find, go }) {
     asking = new AbortController();
     const { signal } = asking;
     const none = { items: [] };
+    // What is busy or refused leaves the others as they are.
     const orNone = (found) => found.catch((error) => {
-      if (error instanceof Failure && error.status !== 0) return none;
+      if (error instanceof Failure) return none;
       throw error;
     });
     try {

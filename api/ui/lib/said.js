@@ -2,7 +2,7 @@
 
 import { get, withQuery } from "./api.js";
 import { inLanes } from "./poll.js";
-import { lineOf } from "./titles.js";
+import { lineOf, triggerLine } from "./titles.js";
 
 /** Messages that are kept; beyond that the oldest go. */
 const SAID_MAX = 2000;
@@ -26,6 +26,7 @@ function note(turn, text) {
 /** Reads what `runs` (`turn_id`, `session_id`) were told, where it is not known, and calls `then()` for each session that was read. */
 export async function learnSaid(runs, then, { signal } = {}) {
   const sessions = new Map();
+  const origins = new Map(runs.map(({ turn_id: turn, origin }) => [turn, origin]));
   // What has begun just now may be stored a moment later.
   const open = new Set();
   for (const { turn_id: turn, session_id: session, status } of runs) {
@@ -38,7 +39,7 @@ export async function learnSaid(runs, then, { signal } = {}) {
       for (let n = 0; n < PAGES_MAX && wanted.size > 0; n += 1) {
         const page = await get(withQuery(`/api/sessions/${encodeURIComponent(session)}/messages`, { limit: MESSAGES, cursor }), { signal });
         for (const { turn_id: turn, role, content } of page.messages) {
-          if (role === "User" && wanted.delete(turn)) note(turn, lineOf(content ?? ""));
+          if (role === "User" && wanted.delete(turn)) note(turn, (origins.get(turn) === "trigger" ? triggerLine : lineOf)(content ?? ""));
         }
         cursor = page.next_cursor;
         if (cursor === null) break;

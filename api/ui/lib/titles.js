@@ -35,10 +35,14 @@ const idOf = (session) => session.session_id ?? session.id;
 /** The title of a session, as far as it is known. */
 export const titleOf = (session) => session.label || titles.get(idOf(session)) || began(session.created_at);
 
-/** The first line of a message that says something, without marks of Markdown; of an event, what it is. */
-export function lineOf(text) {
+/** What a message of a trigger says: its event, or else its first line. */
+export function triggerLine(text) {
   const event = eventOf(text);
-  if (event) return `Trigger: ${event}`;
+  return event ? `Trigger: ${event}` : lineOf(text);
+}
+
+/** The first line of a message that says something, without marks of Markdown. */
+export function lineOf(text) {
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }
@@ -62,7 +66,7 @@ export async function learnTitles(sessions, then, { signal } = {}) {
     const id = idOf(session);
     try {
       const { messages } = await get(`/api/sessions/${encodeURIComponent(id)}?limit=1`, { signal });
-      const title = lineOf(messages[0]?.content ?? "");
+      const title = triggerLine(messages[0]?.content ?? "");
       if (title === "") return;
       if (titles.size >= TITLES_MAX) titles.delete(titles.keys().next().value);
       titles.set(id, title);

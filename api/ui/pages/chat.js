@@ -1,7 +1,7 @@
 // Chat: agents, their sessions, and the conversation.
 
 import { Bindings } from "../lib/bindings.js";
-import { confirm, menuButton, showError, toast } from "../lib/dialogs.js";
+import { menuButton, showError, toast } from "../lib/dialogs.js";
 import { fill, h, useStyles } from "../lib/dom.js";
 import { modelText } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
@@ -12,9 +12,10 @@ import { branchAt, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
-import { forgetPlace, keepPlace, lastPlace } from "./chat/place.js";
+import { menuOf } from "./chat/menu.js";
+import { keepPlace, lastPlace } from "./chat/place.js";
 import { Side } from "./chat/side.js";
-import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
+import { showPicturesOf } from "./chat/turn.js";
 import { groupOf } from "./chat/variants.js";
 import { loadVoice } from "./chat/voice.js";
 import { Watch } from "./chat/watch.js";
@@ -74,6 +75,7 @@ class Chat {
     ctx.claim = (event) => ![undefined, "search"].includes(this.bindings.commandOf(event)) && this.bindings.onKey(event);
     ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
+    import("./chat/trouble.js").then(({ Trouble }) => new Trouble(this)).catch(() => {});
   }
 
   async start() {
@@ -141,6 +143,7 @@ class Chat {
     this.sessionId = session;
     if (session !== before) this.composer.moveTo(session, before);
     keepPlace(this.agent.id, session);
+    this.composer.follow.hidden = true;
     this.ctx.go(["chat", this.agent.id, session], {}, { replace: true });
     this.drawHead();
     this.side.show(this.agent, session);
@@ -156,6 +159,7 @@ class Chat {
     this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     this.watch.start(page.queued > 0);
     this.composer.refresh();
+    if (page.queued === 0) this.offer(page.turns, view);
     // Whoever walks through the lists stays there; what was just made is written to.
     const isNew = this.isNew;
     this.isNew = false;
@@ -262,6 +266,12 @@ class Chat {
     this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node), live);
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
+    if (page.queued === 0) this.offer(page.turns, view);
+  }
+
+  /** Offers ways on after the newest answer. It is no part of the first load, and nothing is lost without it. */
+  offer(turns, view) {
+    import("./chat/follow.js").then(({ followUps }) => view === this.view && followUps(this, turns)).catch(() => {});
   }
 
   /** The newest of a session: asked again until the daemon is there, or `view` is over (null). */
@@ -398,48 +408,11 @@ class Chat {
   }
 
   menu() {
-    const { api } = this.ctx;
-    const { agent, sessionId } = this;
-    const isRunning = agent.state === "Running";
-    return [
-      { heading: "Session" },
-      { label: "Rename this session", icon: "tag", scope: "write", run: () => this.rename() },
-      { label: "Make this the default session", icon: "flag", scope: "write", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Messages from schedules, triggers and other clients now go to this session."); } },
-      { label: "Export as JSON", icon: "download", run: () => exportTrajectory(agent, sessionId, "json") },
-      { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
-      { label: "Compact the history", icon: "branch", scope: "chat", run: () => this.command("/compact") },
-      { heading: "Agent" },
-      { label: "Overview and settings", icon: "settings", run: () => this.ctx.go(["agent", agent.id]) },
-      { label: "Memory of the agent", icon: "database", all: true, run: () => this.ctx.go(["memory"], { agent: agent.id }) },
-      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: isRunning || !can("write") ? "write" : "chat", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
-      { label: "Clone the agent", icon: "copy", scope: "write", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
-      { heading: "Delete" },
-      { label: "Delete this session", icon: "trash", scope: "write", danger: true, run: () => this.removeSession() },
-      { label: "Delete the agent", icon: "trash", scope: "write", danger: true, run: () => this.removeAgent() },
-    ];
+    return menuOf(this);
   }
 
   async rename() {
     const { renameSession } = await import("./chat/rename.js");
     await renameSession(this);
-  }
-
-  async removeSession() {
-    const session = this.sessionId;
-    const run = () => this.ctx.api.call("DELETE", `/api/sessions/${session}`);
-    if (!(await confirm({ title: "Delete this session?", text: "Its messages are deleted permanently. Other sessions of the agent are kept.", run }))) return;
-    await this.side.sessions.reload();
-    this.open(this.agent.id);
-  }
-
-  async removeAgent() {
-    const { id, name } = this.agent;
-    const run = () => this.ctx.api.call("DELETE", `/api/agents/${id}`);
-    if (!(await confirm({ title: `Delete ${name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
-    this.agent = null;
-    this.sessionId = null;
-    forgetPlace();
-    await this.side.agents.reload();
-    this.ctx.go(["chat"], {}, { replace: true });
   }
 }

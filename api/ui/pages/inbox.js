@@ -10,7 +10,7 @@ import { ago, count, number, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { dismiss, pendingOf, readInbox } from "../lib/inbox.js";
 import { can } from "../lib/me.js";
-import { decline, mayOffer, turnOn } from "../lib/notify.js";
+import { mayOffer, turnOff, turnOn } from "../lib/notify.js";
 import { poll } from "../lib/poll.js";
 import { runAddress } from "./agent/words.js";
 
@@ -41,10 +41,10 @@ export async function mount(root, ctx) {
   const clear = h("button", { type: "button", hidden: true, onclick: () => { dismiss(inbox.items.filter(({ kind }) => kind !== "approval" && kind !== "proposal").map(({ id }) => id)); again().catch(showError); } }, "Dismiss all failures");
   const place = h("div", { class: "stack inbox" });
   const offer = h("div", { class: "notice", hidden: !mayOffer() }, icon("inbox"), h("span", { class: "grow" }, "Get a desktop notification of new approvals and failures while this tab is in the background."),
-    h("button", { type: "button", class: "small", onclick: () => { decline(); offer.hidden = true; } }, "Not now"),
+    h("button", { type: "button", class: "small", onclick: () => { turnOff(); offer.hidden = true; } }, "Not now"),
     h("button", { type: "button", class: "small primary", onclick: () => turnOn().then((isOn) => { offer.hidden = true; toast(isOn ? "Notifications are on" : "The browser does not allow notifications.", isOn ? {} : { kind: "bad" }); }).catch(showError) }, "Turn on"));
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body narrow-body" },
-    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear)), offer, place)));
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear, h("a", { class: "button quiet only-icon", href: "#/settings/notifications", title: "Notifications", "aria-label": "Notifications" }, icon("settings")))), offer, place)));
 
   async function read() {
     inbox = await readInbox({ signal, isFresh: true });
@@ -99,6 +99,8 @@ export async function mount(root, ctx) {
     const button = (label, run) => h("button", { type: "button", class: "small", "aria-label": `${label}: ${item.title}`, data: { key: `${label} ${item.id}` }, onclick: () => run(item).catch(showError) }, label);
     return [
       item.run?.href ? h("a", { class: "button small", href: item.run.href, "aria-label": `Open run: ${item.title}` }, "Open run") : item.run ? button("Open run", openRun) : null,
+      item.mend ? h("a", { class: "button small", href: item.mend.href, "aria-label": `${item.mend.label}: ${item.title}` }, item.mend.label) : null,
+      item.resume && can("write") ? button("Resume", resume) : null,
       item.again && can("write") && can("chat") ? button("Run again", runAgain) : null,
     ];
   }
@@ -122,6 +124,12 @@ export async function mount(root, ctx) {
     // The run that failed stays failed.
     if (workflowRun) dismiss([id]);
     toast("Started");
+    await again();
+  }
+
+  async function resume({ resume: path }) {
+    await call("PUT", path, { enabled: true });
+    toast("Resumed");
     await again();
   }
 

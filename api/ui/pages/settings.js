@@ -17,6 +17,7 @@ export const TABS = [
   { name: "people", label: "Users and keys", text: "Who may use this daemon, and with which keys.", load: () => import("./settings/people.js") },
   { name: "devices", label: "Devices", text: "Phones and other devices with keys of their own.", load: () => import("./settings/devices.js"), absent: PAIRING },
   { name: "sessions", label: "Sessions", text: "Who has signed in, and from where.", load: () => import("./settings/sessions.js") },
+  { name: "notifications", label: "Notifications", text: "What this browser tells you while you look elsewhere.", load: () => import("./settings/notifications.js") },
   { name: "terminal", scope: "admin", label: "Terminal", text: "A shell on the machine of the daemon.", load: () => import("./settings/terminal.js") },
   { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },
 ];

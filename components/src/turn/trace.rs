@@ -63,6 +63,9 @@ pub struct TraceStep {
     pub usage: Option<Usage>,
     /// How it ended.
     pub status: StepStatus,
+    /// Why it failed: the beginning of its error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Box<str>>,
 }
 
 /// What a step was.

@@ -10,6 +10,8 @@ mod breaker;
 mod status;
 mod window;
 
+use agentsvc_api::provider::calls::CallFault;
+use agentsvc_components::Timestamp;
 use agentsvc_components::turn::outcome::FailureCode;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,6 +68,10 @@ struct Learned {
     paused_until: Option<Instant>,
     windows: Vec<Window>,
     used_at: Instant,
+    /// When a call succeeded last.
+    succeeded_at: Option<Timestamp>,
+    /// The newest error since.
+    fault: Option<CallFault>,
 }
 
 /// A call that was let through. Dropped without [`Pass::end`], it ended without a word of the provider.
@@ -131,6 +137,8 @@ impl Pace {
                 paused_until: None,
                 windows: Vec::new(),
                 used_at: now,
+                succeeded_at: None,
+                fault: None,
             }),
             front: tokio::sync::Mutex::new(()),
             waiting: AtomicU32::new(0),
@@ -159,6 +167,19 @@ enum Passing {
 }
 
 impl Learned {
+    /// A call has ended: well, or with an error.
+    fn note(&mut self, error: Option<&CallError>) {
+        let at = Timestamp(chrono::Utc::now().timestamp_millis());
+        match error {
+            None => (self.succeeded_at, self.fault) = (Some(at), None),
+            // Not the provider's doing.
+            Some(error) if error.code == FailureCode::Internal => {}
+            Some(error) => {
+                self.fault = Some(CallFault { code: error.code, message: error.message.as_str().into(), at });
+            }
+        }
+    }
+
     /// How long a call of so many tokens has to wait.
     fn wait(&mut self, tokens: f64, now: Instant) -> Duration {
         self.paused_until = self.paused_until.filter(|until| *until > now);
@@ -274,6 +295,7 @@ impl Pass {
         let Some(place) = self.place.take() else { return };
         let now = Instant::now();
         let mut learned = place.learned.lock();
+        learned.note(ended.as_ref().err());
         match ended {
             Err(error) if is_illness(error) => {
                 if learned.breaker.fail(error.code, self.is_probe, now) {

@@ -1,6 +1,7 @@
 //! Tests of the pace: what passes, what waits, what is refused.
 
 use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::provider::calls::{CallState, ProviderCalls};
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::*;
@@ -176,4 +177,29 @@ async fn the_built_in_model_has_no_pace() {
         pace.admit(&target, 1, LONG).await.unwrap().end(&Err(down()));
     }
     assert_eq!(pace.status(), []);
+}
+
+#[tokio::test]
+async fn the_health_of_a_provider_says_what_its_calls_found() {
+    let pace = Pace::default();
+    let state = |pace: &Pace| pace.health("p").map(|health| (health.state, health.last_error.map(|fault| fault.code)));
+    assert_eq!(state(&pace), None, "it was not asked");
+    pass(&pace).await.unwrap().end(&Ok(()));
+    assert_eq!(state(&pace), Some((CallState::Ok, None)));
+    fail(&pace, CallError::last(FailureCode::ProviderAuth, "wrong key")).await;
+    assert_eq!(state(&pace), Some((CallState::Failing, Some(FailureCode::ProviderAuth))));
+    assert!(pace.held_up("p").is_none(), "a wrong key holds up nothing");
+    pace.forget_error("p");
+    assert_eq!(state(&pace), Some((CallState::Ok, None)));
+    fail(&pace, limited(60_000)).await;
+    let held = pace.held_up("p").unwrap();
+    assert_eq!(held.code, FailureCode::ProviderRateLimited);
+    assert!(held.wait.unwrap() > Duration::from_secs(30), "{held:?}");
+    let other = Target { provider: "q".into(), ..here() };
+    for _ in 0..breaker::FAILURES_MAX {
+        pace.admit(&other, 10, LONG).await.unwrap().end(&Err(down()));
+    }
+    let health = pace.health("q").unwrap();
+    assert_eq!((health.state, health.last_error.unwrap().message.as_ref()), (CallState::Paused, "down"));
+    assert!(health.resumes_at.is_some() && pace.held_up("q").is_some());
 }

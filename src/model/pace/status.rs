@@ -1,9 +1,13 @@
 //! What is known of the pace of providers, for people and for metrics.
 
-use agentsvc_components::turn::outcome::FailureCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use agentsvc_api::http::metrics::{MetricsText, Probe, label_value};
+use agentsvc_api::provider::calls::{CallHealth, CallState, ProviderCalls};
+use agentsvc_components::Timestamp;
+use agentsvc_components::turn::outcome::FailureCode;
 use tokio::time::Instant;
 
 use super::breaker::BreakerState;
@@ -78,6 +82,79 @@ fn status(place: &Place, now: Instant) -> PaceStatus {
         refused_total: place.refused.load(Ordering::Relaxed),
         requests: left(Counted::Requests),
         tokens: left(Counted::Tokens),
+    }
+}
+
+/// Why calls to a provider wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HeldUp {
+    /// For how long, if that is known.
+    pub(crate) wait: Option<Duration>,
+    /// What the provider did.
+    pub(crate) code: FailureCode,
+    /// One sentence for people.
+    pub(crate) message: Box<str>,
+}
+
+impl Pace {
+    /// What holds up calls to the provider called `name`; `None` if nothing is known to.
+    pub(crate) fn held_up(&self, name: &str) -> Option<HeldUp> {
+        let health = self.health(name)?;
+        let now = Timestamp(chrono::Utc::now().timestamp_millis());
+        let wait = health.resumes_at.map(|at| Duration::from_millis(at.ms_since(now)));
+        let (code, message) = match (health.state, health.last_error) {
+            (CallState::Paused, Some(error)) => (error.code, error.message),
+            (CallState::Paused, None) => (FailureCode::ProviderError, "Its last calls failed.".into()),
+            (CallState::Limited, _) => {
+                (FailureCode::ProviderRateLimited, format!("The rate limit of provider {name} is reached.").into())
+            }
+            (CallState::Ok | CallState::Failing, _) => return None,
+        };
+        Some(HeldUp { wait, code, message })
+    }
+
+    /// The places of a provider: one for each endpoint.
+    fn places_of(&self, name: &str) -> Vec<Arc<Place>> {
+        self.places.lock().values().filter(|place| &*place.provider == name).cloned().collect()
+    }
+}
+
+impl ProviderCalls for Pace {
+    fn health(&self, name: &str) -> Option<CallHealth> {
+        let all = self.places_of(name);
+        // Of several endpoints the one that is worst off.
+        all.iter().map(|place| health(place)).max_by_key(|health| (health.state, health.last_success_at))
+    }
+
+    fn forget_error(&self, name: &str) {
+        for place in self.places_of(name) {
+            place.learned.lock().fault = None;
+        }
+    }
+}
+
+fn health(place: &Place) -> CallHealth {
+    let now = Instant::now();
+    let mut learned = place.learned.lock();
+    let closed = learned.breaker.refuses(now).map(|(left, _)| left);
+    // A call of one token waits for requests alone, or for tokens where none are left.
+    let limited = Some(learned.wait(1.0, now)).filter(|wait| !wait.is_zero());
+    let state = match (closed, limited, &learned.fault) {
+        (Some(_), _, _) => CallState::Paused,
+        (None, Some(_), _) => CallState::Limited,
+        (None, None, Some(_)) => CallState::Failing,
+        (None, None, None) => CallState::Ok,
+    };
+    let resumes_at = closed.or(limited).map(|left| {
+        let now = Timestamp(chrono::Utc::now().timestamp_millis());
+        now.plus_ms(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))
+    });
+    CallHealth {
+        state,
+        resumes_at,
+        waiting: place.waiting.load(Ordering::Relaxed),
+        last_success_at: learned.succeeded_at,
+        last_error: learned.fault.clone(),
     }
 }
 

@@ -11,13 +11,14 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ChatMessage, ToolCall};
 use agentsvc_components::turn::outcome::ModelAnswer;
-use agentsvc_components::turn::trace::{StepKind, StepStatus};
+use agentsvc_components::turn::trace::StepStatus;
 use agentsvc_components::turn::{Origin, PendingState, Turn, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::finish::{End, finish};
 use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
-use super::{Waiting, stop, trace};
+use super::trace::{self, Ended};
+use super::{Waiting, stop};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
 use crate::session;
@@ -168,7 +169,7 @@ fn give_up(world: &mut World, entity: Entity) {
     let (agent, session) = (turn.agent, turn.session);
     let pending = std::mem::take(&mut turn.pending);
     for tool in pending.into_iter().filter(|tool| tool.state == PendingState::Out) {
-        trace::step(world, entity, StepKind::Tool, tool.call.name, tool.sent_at, None, StepStatus::Unknown);
+        trace::step(world, entity, Ended::tool(&tool.call.name, tool.sent_at, StepStatus::Unknown));
     }
     let (agent, session) = (id_of(world, agent), id_of(world, session));
     finish(world, entity, End::Stopped(None));

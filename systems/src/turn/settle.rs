@@ -3,16 +3,19 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TurnId;
+use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role, Usage, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
-use super::{conversation, stop, tools, trace};
+use super::trace::{self, Ended};
+use super::{conversation, profile, stop, tools};
+use crate::config::Settings;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::StaleOutcomes;
@@ -80,12 +83,27 @@ fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {
 /// Notes the end of a model call.
 fn trace_call(world: &mut World, entity: Entity, end: &ModelEnd) {
     let Some(started_at) = world.get::<Turn>(entity).map(|turn| turn.called_at) else { return };
-    let (name, usage, status) = match end {
-        ModelEnd::Answered(answer) => (model_name(answer), Some(answer.usage), StepStatus::Ok),
-        ModelEnd::Aborted(answer) => (model_name(answer), Some(answer.usage), StepStatus::Stopped),
-        ModelEnd::Failed(failure) => (failure.code.as_str().into(), None, StepStatus::Error),
+    let (name, usage, status, error) = match end {
+        ModelEnd::Answered(answer) => (model_name(answer), Some(answer.usage), StepStatus::Ok, None),
+        ModelEnd::Aborted(answer) => (model_name(answer), Some(answer.usage), StepStatus::Stopped, None),
+        ModelEnd::Failed(failure) => {
+            (failed_name(world, entity, failure), None, StepStatus::Error, Some(failure.message.as_str()))
+        }
     };
-    trace::step(world, entity, StepKind::Model, name, started_at, usage, status);
+    trace::step(world, entity, Ended { kind: StepKind::Model, name: &name, started_at, usage, status, error });
+}
+
+/// The model that failed: the one that was asked last, or, where none was, that of the agent.
+fn failed_name(world: &World, entity: Entity, failure: &ModelFailure) -> Box<str> {
+    if let Some(last) = failure.spent.last() {
+        return format!("{}/{}", last.provider, last.model).into();
+    }
+    let turn = world.get::<Turn>(entity);
+    let owner = turn.and_then(|turn| Some((turn, world.get::<Agent>(turn.agent)?)));
+    let Some((turn, owner)) = owner else { return failure.code.as_str().into() };
+    let manifest = profile::manifest(owner, turn.request.as_deref());
+    let model = world.resource::<Settings>().resolve(&manifest.manifest.model);
+    format!("{}/{}", model.provider, model.model).into()
 }
 
 fn model_name(answer: &ModelAnswer) -> Box<str> {

@@ -18,7 +18,7 @@ use agentsvc_components::session::message::{Block, Role, ToolCall, calls_of, tex
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolOutcome, ToolStatus};
-use agentsvc_components::turn::trace::{StepKind, StepStatus};
+use agentsvc_components::turn::trace::StepStatus;
 use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{Timestamp, TurnId};
 
@@ -26,7 +26,8 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::tool_lane::{Out, ToolLane};
-use super::{ToolCallEnded, admit, delegate, profile, stop, stopping, tool_audit, trace};
+use super::trace::{self, Ended};
+use super::{ToolCallEnded, admit, delegate, profile, stop, stopping, tool_audit};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
@@ -173,7 +174,8 @@ pub(super) fn leave_line(world: &mut World, turn: Entity, indexes: impl IntoIter
 /// Writes the result of a call that does not run.
 fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: String, why: &str) {
     let now = world.resource::<Now>().0;
-    trace::step(world, entity, StepKind::Tool, call.name.as_str(), now, None, StepStatus::Refused);
+    let refused = Ended { error: Some(&text), ..Ended::tool(&call.name, now, StepStatus::Refused) };
+    trace::step(world, entity, refused);
     let agent = world.get::<Turn>(entity).map(|turn| turn.agent);
     let (Some(agent), turn) = (agent.map(|agent| id_of(world, agent)), id_of::<TurnId>(world, entity)) else { return };
     tool_audit::refused(world, agent, turn, &call, why);
@@ -378,7 +380,8 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
         ToolStatus::Error | ToolStatus::Refused => (true, StepStatus::Error),
         ToolStatus::Unknown => (true, StepStatus::Unknown),
     };
-    trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
+    let error = is_error.then_some(content.as_str());
+    trace::step(world, entity, Ended { error, ..Ended::tool(&end.call.name, sent_at, status) });
     if let Some(brought) = end.brought.as_deref() {
         taint::take_in(world, entity, &end.call.name, brought);
     }

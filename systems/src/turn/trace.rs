@@ -18,20 +18,37 @@ use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::{proactive_memory, session};
 
-/// Notes that a model or tool call that went out at `started_at` has ended.
-pub(super) fn step(
-    world: &mut World,
-    entity: Entity,
-    kind: StepKind,
-    name: impl Into<Box<str>>,
-    started_at: Timestamp,
-    usage: Option<Usage>,
-    status: StepStatus,
-) {
+/// Bytes of the error of a step that are kept.
+const STEP_ERROR_BYTES_MAX: usize = 400;
+
+/// A model or tool call that has ended.
+pub(super) struct Ended<'a> {
+    pub(super) kind: StepKind,
+    pub(super) name: &'a str,
+    /// When it went out.
+    pub(super) started_at: Timestamp,
+    /// Tokens; model calls only.
+    pub(super) usage: Option<Usage>,
+    pub(super) status: StepStatus,
+    /// Why it failed.
+    pub(super) error: Option<&'a str>,
+}
+
+impl<'a> Ended<'a> {
+    /// A tool call.
+    pub(super) const fn tool(name: &'a str, started_at: Timestamp, status: StepStatus) -> Self {
+        Self { kind: StepKind::Tool, name, started_at, usage: None, status, error: None }
+    }
+}
+
+/// Notes that a model or tool call has ended.
+pub(super) fn step(world: &mut World, entity: Entity, ended: Ended<'_>) {
     let now = world.resource::<Now>().0;
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let Ended { kind, name, started_at, usage, status, error } = ended;
     let duration_ms = u32::try_from(now.ms_since(started_at)).unwrap_or(u32::MAX);
-    let step = TraceStep { kind, name: name.into(), started_at, duration_ms, usage, status };
+    let error = error.map(|error| error[..error.floor_char_boundary(STEP_ERROR_BYTES_MAX)].into());
+    let step = TraceStep { kind, name: name.into(), started_at, duration_ms, usage, status, error };
     turn.journal.get_or_insert_default().steps.push(step);
     world.mark(entity);
 }

@@ -7,6 +7,7 @@ import { ago, count, duration, money, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { seesAll } from "../../lib/me.js";
+import { causeText, mendLink, untilText } from "../../lib/trouble.js";
 import { saidNode, ToolNode } from "../chat/turn.js";
 import { originText, stateText } from "./words.js";
 
@@ -16,13 +17,15 @@ export class OpenRun {
     Object.assign(this, { ctx, turnId, seen: "", approvals: new Map() });
     this.state = h("span", { class: "badge accent" });
     this.facts = h("span", { class: "dim" });
+    /** What holds it up, if anything does. */
+    this.held = h("div", { class: "notice warn", hidden: true });
     this.said = h("div");
     this.steps = h("div", { class: "parts" });
     this.asks = h("div", { class: "stack" });
     this.chat = h("a", { class: "button" }, icon("chat", 17), "Open in chat");
     this.node = h("div", { class: "stack" },
       h("div", { class: "bar-row trace-head" }, back, h("span", { class: "grow" }), this.chat),
-      h("div", { class: "bar-row tight", role: "status" }, h("span", { class: "spinner" }), this.state), this.facts,
+      h("div", { class: "bar-row tight", role: "status" }, h("span", { class: "spinner" }), this.state), this.facts, this.held,
       h("section", { class: "card stack", "aria-label": "Run so far" }, this.said, this.steps, this.asks));
   }
 
@@ -34,15 +37,18 @@ export class OpenRun {
     if (this.state.textContent !== word) this.state.textContent = word;
     fill(this.facts, `from ${originText(running.origin)}, started `, h("time", { datetime: running.started_at, title: when(running.started_at) }, ago(running.started_at)),
       `, running for ${duration(Date.now() - Date.parse(running.started_at))}. ${count(running.iterations, "model call")}, ${count(running.tool_calls, "tool call")}, ${number(running.input_tokens + running.output_tokens)} tokens, ${money(running.cost_usd)} so far.`);
+    this.held.hidden = !running.waiting;
+    if (running.waiting) fill(this.held, icon("pause"), h("span", {}, h("b", {}, causeText(running.waiting)), " ", untilText(running.waiting)));
+    if (running.waiting) this.held.lastChild.append(" ", mendLink(running.waiting.code, running.waiting.provider) ?? "");
     const seen = JSON.stringify(messages);
-    if (seen !== this.seen) this.showSteps(messages);
+    if (seen !== this.seen) this.showSteps(messages, running.origin);
     this.seen = seen;
     if (seesAll()) await this.showApprovals(agent, signal);
   }
 
-  showSteps(messages) {
+  showSteps(messages, origin) {
     const said = messages.find(({ role }) => role === "User");
-    fill(this.said, said ? saidNode(said) : h("p", { class: "dim" }, "Its message is not stored yet."));
+    fill(this.said, said ? saidNode({ ...said, origin }) : h("p", { class: "dim" }, "Its message is not stored yet."));
     const tools = new Map();
     const nodes = [];
     for (const message of messages.filter((one) => one !== said)) {

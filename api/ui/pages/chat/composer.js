@@ -36,12 +36,13 @@ export class Composer {
     this.context = new ContextMark(chat.ctx.signal);
     this.model = h("button", { class: "quiet small model-button", type: "button", hidden: true, title: "Change the model of the agent", onclick: () => chat.pickModel().catch(showError) });
     this.editNote = h("p", { class: "edit-note", role: "status", hidden: true });
+    this.follow = h("div", { class: "follow-ups", role: "group", "aria-label": "Suggestions", hidden: true });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.slash = new Slash({ input: this.input, agentOf: () => chat.agent, take: (text) => this.set(text), say: () => this.submit({ isMessage: true }) });
     this.row = h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send);
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.slash.menu,
-      h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input, this.row),
+      h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input, this.row), this.follow,
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }
@@ -59,7 +60,7 @@ export class Composer {
     this.attach.disabled = !isReady;
     this.microphone.refresh(isReady);
     this.input.placeholder = agent ? `Message ${agent.name}` : "Select an agent first";
-    const model = agent?.model?.model ?? "";
+    const model = agent?.model?.provider === "builtin" ? "offline model" : agent?.model?.model ?? "";
     this.model.hidden = !isReady || !can("write") || !seesAll() || model === "";
     if (this.model.textContent !== model) fill(this.model, h("span", { class: "cut" }, model), icon("chevron", 13));
     this.model.setAttribute("aria-label", `Model: ${model}`);
@@ -69,6 +70,7 @@ export class Composer {
     const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
     this.send.disabled = !isReady || isEmpty || this.files.some((file) => file.state === "sending");
     this.send.hidden = isBusy && isEmpty;
+    if (isBusy || !isEmpty) this.follow.hidden = true;
   }
 
   focus() {

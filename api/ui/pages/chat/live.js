@@ -1,8 +1,8 @@
 // An answer that is being written: it follows the events of a turn.
 
-import { h, hidden } from "../../lib/dom.js";
+import { fill, h, hidden } from "../../lib/dom.js";
 import { LiveMarkdown } from "../../lib/markdown.js";
-import { answerFrame, remark, repeatsOf, saidNode, ToolNode } from "./turn.js";
+import { answerFrame, failure, remark, repeatsOf, saidNode, ToolNode } from "./turn.js";
 
 /** A running turn on the screen. `live.node` may leave the screen and come back. */
 export class LiveTurn {
@@ -10,13 +10,17 @@ export class LiveTurn {
   constructor(agentName, said, onGrow) {
     this.onGrow = onGrow;
     this.frame = answerFrame(agentName);
-    this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent is responding"));
+    /** Why nothing comes, where that is known. */
+    this.held = h("span", { class: "held", role: "status" });
+    this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent is responding"), this.held);
     this.frame.parts.append(this.wait);
     this.node = h("article", { class: "turn live", "aria-busy": "true", data: repeatsOf(said) }, this.frame.node);
     this.tools = [];
     this.text = null;
     this.drawing = 0;
     this.began = Date.now();
+    /** When something came last. */
+    this.heard = this.began;
     this.isOver = false;
     /** What tells its stored turn: the id, or, where that is not known, the text that was sent. */
     this.turnId = null;
@@ -34,14 +38,29 @@ export class LiveTurn {
 
   /** An event of the turn; gives true with its last one. */
   event(name, event) {
+    this.heard = Date.now();
+    this.note(null);
     if (name === "chunk") this.chunk(event.content ?? "");
     else if (name === "tool_use") this.toolUse(event.tool);
     else if (name === "tool_result") this.toolResult(event.tool, event.input);
     else if (name === "owner_notice") this.add(remark(event.text, "note"));
     else if (name === "lagged") this.add(remark(`${event.missed} events were missed; the full response appears when it is complete.`, "note"));
     else if (name === "done") return this.end(event.stopped ? remark("Stopped.") : null);
-    else if (name === "error") return this.end(event.code === "turn_stopped" ? remark("Stopped.") : remark(event.error || "The turn failed.", "bad"));
+    else if (name === "error") return this.end(event.code === "turn_stopped" ? remark("Stopped.") : failure(event.error || "The turn failed.", event.code));
     return false;
+  }
+
+  /** Says why nothing comes: `{ text, clock, link, isBad, detail }`, or null. Only the clock changes while the text is the same: it is not read aloud. */
+  note(words) {
+    if ((words?.text ?? "") === (this.heldText ?? "")) {
+      if (words) this.clock.textContent = words.clock ?? "";
+      return;
+    }
+    this.heldText = words?.text;
+    this.clock = h("span", { "aria-hidden": "true" }, words?.clock ?? "");
+    this.onGrow(() => fill(this.held, words ? [words.text, " ", this.clock, " ", words.link] : []));
+    this.held.title = words?.detail ?? "";
+    this.wait.classList.toggle("is-held", Boolean(words?.isBad));
   }
 
   chunk(content) {

@@ -61,13 +61,13 @@ export class Log {
     this.down.hidden = true;
   }
 
-  /** Reads a page of messages and the traces of their turns. */
-  async read(sessionId, cursor = null, limit = PAGE_MESSAGES) {
+  /** Reads a page of messages and the traces of their turns; `before` is the oldest turn that is known, of an older page. */
+  async read(sessionId, cursor = null, limit = PAGE_MESSAGES, before = null) {
     const { api, signal } = this.chat.ctx;
     const agent = this.chat.agent.id;
     const [page, { traces, running }] = await Promise.all([
       api.get(api.withQuery(`/api/sessions/${sessionId}/messages`, { limit, cursor }), { signal }),
-      api.get(api.withQuery(`/api/agents/${agent}/traces`, { session_id: sessionId, limit: cursor === null ? TRACES : 300 }), { signal }),
+      api.get(api.withQuery(`/api/agents/${agent}/traces`, { session_id: sessionId, limit: TRACES, cursor: before }), { signal }),
     ]);
     return { ...page, turns: turnsOf(page.messages, traces, running) };
   }
@@ -176,7 +176,8 @@ export class Log {
     const wait = h("div", { class: "older" }, h("span", { class: "spinner" }), "Older messages …");
     this.list.prepend(wait);
     try {
-      const page = await this.read(session, this.cursor);
+      const oldest = [...this.stored.values()].reduce((least, { turn }) => (turn.ordinal < least.ordinal ? turn : least), { ordinal: Infinity, id: null });
+      const page = await this.read(session, this.cursor, PAGE_MESSAGES, oldest.id);
       if (session !== this.chat.sessionId) return;
       const before = this.node.scrollHeight - this.node.scrollTop;
       this.cursor = page.next_cursor;

@@ -60,6 +60,7 @@ export async function pickModel({ title, action = "Use this model", present, sub
     const [of, name] = [provider, id].map((made) => made.control.value.trim());
     if (of === "" && name === "") return null;
     if (of === "") throw new Failure("Enter the provider of the model.", 400, { field: "provider" });
+    if (!names.has(of)) throw new Failure(`There is no provider “${of}”. Choose one from the list, or add it under [providers.<name>] in the configuration.`, 400, { field: "provider" });
     if (name === "") throw new Failure("Enter the id of the model.", 400, { field: "model" });
     return { provider: of, id: name };
   };

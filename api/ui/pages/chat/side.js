@@ -125,6 +125,19 @@ export class Side {
     await this.readActivity(signal);
     const isHeld = this.agents.node.matches(":hover, :focus-within") || this.search.value() !== "";
     if (total !== this.total || (before !== this.activity() && !isHeld)) await this.agents.reload();
+    // The rows stay where they are while somebody is about to choose one; what they say does not.
+    else this.showMarks();
+  }
+
+  /** Puts the marks that are known by now on the rows in sight. */
+  showMarks() {
+    for (const [index, row] of this.agents.rows) {
+      const agent = this.agents.items[index];
+      const old = row.querySelector("[data-mark]");
+      const mark = this.marks.get(agent?.id) ?? "";
+      if (!agent || agent.state !== "Running" || !old || old.dataset.mark === mark) continue;
+      old.replaceWith(markNode(agent, mark));
+    }
   }
 
   showCount(found, isWhole) {
@@ -220,6 +233,9 @@ export function avatar(name) {
   return h("span", { class: `avatar tone-${sum % 6}`, "aria-hidden": "true" }, initials(name));
 }
 
+/** What stands at the end of the row of a running agent: what it does, or when it was used last. */
+const markNode = (agent, mark) => h("span", { class: "row-mark", data: { mark } }, MARKS[mark]?.() ?? (agent.used_at ? h("time", { class: "faint note", datetime: agent.used_at }, brief(agent.used_at)) : null));
+
 const MARKS = { waiting: () => h("span", { class: "agent-mark", role: "img", "aria-label": "waits for your approval", title: "Waits for your approval" }, icon("shield", 15)), running: () => h("span", { class: "spinner", role: "img", "aria-label": "working", title: "Working" }) };
 
 function agentRow(agent, mark) {
@@ -227,7 +243,7 @@ function agentRow(agent, mark) {
   const isRunning = agent.state === "Running";
   return h("div", { class: "item" }, avatar(agent.name),
     h("div", { class: "grow" }, h("div", { class: "cut name" }, agent.name), h("div", { class: "cut note" }, model || "default model")),
-    isRunning ? MARKS[mark]?.() ?? (agent.used_at ? h("time", { class: "faint note", datetime: agent.used_at }, brief(agent.used_at)) : null) : h("span", { class: "badge warn" }, agent.state));
+    isRunning ? markNode(agent, mark ?? "") : h("span", { class: "badge warn" }, agent.state));
 }
 
 function sessionRow(session, typed) {

@@ -9,7 +9,7 @@ import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
 import { imageNode, playerNode } from "../../lib/media.js";
 import { allowed, can } from "../../lib/me.js";
-import { eventOf, lineOf } from "../../lib/titles.js";
+import { lineOf, triggerLine } from "../../lib/titles.js";
 import { PAGES } from "../../pages.js";
 import { runAddress } from "../agent/words.js";
 import { mayBranch } from "./branch.js";
@@ -26,7 +26,7 @@ const SENDERS = { trigger: ["Trigger", "flag"], schedule: ["Schedule", "automati
 
 /** A message that a trigger, a schedule, a workflow or an agent sent, folded. */
 function sentNode({ content, created_at: at }, [name, glyph]) {
-  const line = lineOf(content);
+  const line = name === "Trigger" ? triggerLine(content) : lineOf(content);
   return h("div", { class: "said sent" }, h("details", { class: "thinking", data: { fold: "sent" } },
     h("summary", {}, icon("chevron", 15), icon(glyph, 16), h("span", { class: "cut" }, h("b", {}, line.startsWith(`${name}: `) ? line : `${name}: `), line.startsWith(`${name}: `) ? null : line), at ? h("time", { class: "faint", datetime: at, title: when(at) }, brief(at)) : null),
     h("div", { class: "plain" }, content)));
@@ -35,7 +35,7 @@ function sentNode({ content, created_at: at }, [name, glyph]) {
 /** What was said: `content`, `images`, when, and where it came from (`origin`); of a person it is a bubble. */
 export function saidNode(said, edit = null) {
   const { content, images = [], created_at: at, origin = null } = said;
-  const sender = SENDERS[origin ?? (eventOf(content ?? "") ? "trigger" : null)];
+  const sender = SENDERS[origin];
   if (sender) return sentNode({ content: content ?? "", created_at: at }, sender);
   const { text, attached } = split(content ?? "");
   const body = h("div", { class: "bubble" },
@@ -204,6 +204,14 @@ export function answerFrame(agentName) {
   return { node, parts, foot };
 }
 
+/** A remark that a turn failed, with the way to mend it where there is one; `model` is the one that was asked, if that is known. */
+export function failure(text, code, { model = null, actions = [] } = {}) {
+  const node = remark(text, "bad", actions);
+  // Seldom needed, so it is not part of the first load.
+  if (code) import("../../lib/trouble.js").then(({ mendLink }) => node.append(mendLink(code, model?.split("/")[0]) ?? "")).catch(() => {});
+  return node;
+}
+
 /** A remark below an answer: that it failed, was stopped, or a note to the owner. */
 export function remark(text, kind = "", actions = []) {
   return h("div", { class: `remark ${kind}`, role: kind === "bad" ? "alert" : null }, icon(kind === "bad" ? "alert" : kind === "note" ? "flag" : "stop", 16), h("span", { class: "grow" }, text), actions);
@@ -291,7 +299,7 @@ function addEnd(parts, turn, again) {
   const isStopped = trace?.status === "stopped" || turn.steps.some((message) => message.stopped);
   const retry = h("button", { class: "small", type: "button", onclick: again }, icon("retry", 15), "Try again");
   for (const notice of trace?.notices ?? []) parts.append(remark(typeof notice === "string" ? notice : notice.text, "note"));
-  if (trace?.status === "failed") parts.append(remark(trace.error || "The turn failed.", "bad", can("chat") ? [retry] : []));
+  if (trace?.status === "failed") parts.append(failure(trace.error || "The turn failed.", trace.code, { model: trace.steps.findLast(({ kind }) => kind === "model")?.name, actions: can("chat") ? [retry] : [] }));
   else if (isStopped) parts.append(remark("Stopped."));
   else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool call."));
   else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No response."));
@@ -312,7 +320,7 @@ function footOf(turn) {
   if (tokensIn || tokensOut) items.push(h("span", { class: "tokens", title: `${count(tokensIn, "token")} in, ${count(tokensOut, "token")} out` }, `${number(tokensIn)} → ${number(tokensOut)} tokens`));
   const cost = trace?.cost_usd ?? sum("cost_usd");
   if (tokensIn || tokensOut) items.push(h("span", { class: "cost", title: "Cost of the model calls" }, money(cost)));
-  if (model) items.push(h("span", { class: "model cut", title: model }, model));
+  if (model) items.push(h("span", { class: "model cut", title: model }, model === "builtin/builtin" ? "offline model" : model));
   return items;
 }
 

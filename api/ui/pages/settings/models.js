@@ -1,6 +1,6 @@
 // Models: a search over the catalog, aliases, models of one's own, and a newer catalog.
 
-import { call, get } from "../../lib/api.js";
+import { call, Failure, get } from "../../lib/api.js";
 import { choice, numberInput, numberOf, offered, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h } from "../../lib/dom.js";
@@ -103,9 +103,10 @@ export async function mount(root, ctx) {
   }
 
   async function addModel() {
+    const known = new Set((await get("/api/providers", { signal })).providers.map(({ name }) => name));
     const id = field("Id", textInput("", { spellcheck: "false", class: "code" }), { hint: "The provider's id of the model." });
     const from = field("Provider", textInput("", { spellcheck: "false" }));
-    from.append(offered(from.control, [...provider.options].map((option) => option.value).filter(Boolean)));
+    from.append(offered(from.control, [...known].sort()));
     const name = field("Name", textInput(""));
     const context = field("Context in tokens", numberInput("", { min: 1, placeholder: "128000" }));
     const longest = field("Max output", numberInput("", { min: 1, placeholder: "not known" }));
@@ -119,6 +120,8 @@ export async function mount(root, ctx) {
       fields: { id, provider: from, display_name: name, context_window: context, max_output_tokens: longest, input_cost_per_m: input, output_cost_per_m: output },
       body: [h("div", { class: "form-row three" }, id, from, name), h("div", { class: "form-row" }, context, longest), h("div", { class: "form-row" }, input, output), h("div", { class: "bar-row" }, tools, vision, thinking)],
       submit: () => {
+        const of = from.control.value.trim();
+        if (of !== "" && !known.has(of)) throw new Failure(`There is no provider “${of}”. Choose one from the list, or add it under [providers.<name>] in the configuration.`, 400, { field: "provider" });
         const body = { id: id.control.value.trim(), provider: from.control.value.trim(), context_window: numberOf(context.control), supports_tools: tools.box.checked, supports_vision: vision.box.checked, supports_reasoning: thinking.box.checked };
         if (name.control.value.trim()) body.display_name = name.control.value.trim();
         for (const [key, made] of [["max_output_tokens", longest], ["input_cost_per_m", input], ["output_cost_per_m", output]]) if (numberOf(made.control) !== null) body[key] = numberOf(made.control);

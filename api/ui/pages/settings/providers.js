@@ -1,16 +1,31 @@
 // Providers: whether each can be asked, its key (write only), its endpoint, and a test that shows how long it takes.
 
 import { call, get } from "../../lib/api.js";
+import { USUAL } from "../../lib/connect.js";
 import { textInput } from "../../lib/controls.js";
 import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h, refill } from "../../lib/dom.js";
-import { count, duration, number } from "../../lib/format.js";
+import { ago, count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { poll } from "../../lib/poll.js";
+import { causeText, isKnown } from "../../lib/trouble.js";
 import { signIn } from "./sign-in.js";
 
 const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "no key required"], not_configured: ["", "no key"] };
 const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "key in the environment" };
+/** How the calls to a provider go: the badge, and a sentence. */
+const CALLS = { failing: ["bad", "failing", "The last call failed."], limited: ["warn", "rate limited", "It limits how often it may be asked; calls wait."], paused: ["bad", "paused", "It failed again and again; calls are paused."] };
+/** The groups of the list; a provider is in the first that has it. */
+const GROUPS = [
+  { name: "In use", has: ({ isDefault, auth_status: auth, calls }) => isDefault || auth === "configured" || Boolean(calls) },
+  { name: "Popular", has: ({ name }) => USUAL.includes(name) },
+  { name: "On this machine", has: ({ auth_status: auth, local }) => local || auth === "no_key_needed" },
+  { name: "More providers", has: () => true },
+];
+/** What mends the last error, by its code. */
+const ADVICE = { provider_auth: " Set another key.", provider_timeout: " Check the endpoint and the network.", provider_unreachable: " Check the endpoint and the network." };
+const EVERY_MS = 5000;
 /** Runtimes that can be looked for on this machine. */
 const LOCAL = new Set(["ollama", "lmstudio", "llamacpp", "vllm"]);
 
@@ -20,27 +35,41 @@ const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.t
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let all = [];
-  let filter = "";
+  let filter = (ctx.query.get("filter") ?? "").toLowerCase();
   /** What the last test or look of a provider found, by name. */
   const found = new Map();
-  const list = h("ul", { class: "provider-list", "aria-label": "Providers" });
+  const list = h("div", { class: "stack" });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Search providers", "aria-label": "Search providers", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", value: filter, placeholder: "Search providers", "aria-label": "Search providers", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list));
 
   async function read() {
     const status = await get("/api/status?limit=1", { signal }).catch(() => ({}));
     const { providers } = await get("/api/providers", { signal });
-    const rank = (item) => (item.name === status.default_provider ? 0 : item.auth_status === "configured" ? 1 : item.auth_status === "no_key_needed" ? 2 : 3);
+    const rank = (item) => (CALLS[item.calls?.state] ? -2 : item.name === status.default_provider ? -1 : USUAL.includes(item.name) ? USUAL.indexOf(item.name) : USUAL.length);
     all = providers.map((item) => ({ ...item, isDefault: item.name === status.default_provider, model: status.default_model })).sort((a, b) => rank(a) - rank(b) || a.display_name.localeCompare(b.display_name));
     show();
+  }
+
+  /** Takes over how calls go; a card is built anew only where that has changed. */
+  async function readCalls() {
+    const { providers } = await get("/api/providers", { signal });
+    for (const { name, calls, auth_status: auth } of providers) {
+      const item = all.find((one) => one.name === name);
+      if (!item || (JSON.stringify([item.calls, item.auth_status]) === JSON.stringify([calls, auth]) && !calls?.resumes_at)) continue;
+      Object.assign(item, { calls, auth_status: auth });
+      showFound(name);
+    }
   }
 
   function show() {
     const rows = all.filter((item) => `${item.name} ${item.display_name}`.toLowerCase().includes(filter));
     const ready = all.filter((item) => item.auth_status === "configured").length;
     counts.textContent = filter === "" ? `${count(all.length, "provider")}, ${number(ready)} with a key` : `${number(rows.length)} of ${count(all.length, "provider")}`;
-    refill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No matching provider. You can configure others under [providers.<name>].") : null);
+    refill(list, GROUPS.map(({ name, has }) => {
+      const own = rows.filter((item) => GROUPS.find((group) => group.has(item)).has === has);
+      return own.length === 0 ? null : h("section", { class: "stack tight-stack", "aria-label": name }, h("h2", {}, name), h("ul", { class: "provider-list" }, own.map(card)));
+    }), rows.length === 0 ? h("p", { class: "dim" }, "No matching provider. You can configure others under [providers.<name>].") : null);
   }
 
   /** Shows what was found of a provider on its card; the others stay, with what is open there and has the focus. */
@@ -60,10 +89,12 @@ export async function mount(root, ctx) {
     const needsKey = item.auth_status !== "no_key_needed";
     const isAdmin = can("admin");
     const result = found.get(item.name);
+    const trouble = CALLS[item.calls?.state];
     return h("li", { class: "card provider", data: { name: item.name } },
-      h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
+      h("div", { class: "bar-row tight" }, h("h3", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${style}` }, word)),
       h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
+      trouble && !result ? callsNode(item, trouble) : !result && item.calls?.last_success_at ? h("p", { class: "dim provider-note" }, "Last response ", h("time", { datetime: item.calls.last_success_at, title: when(item.calls.last_success_at) }, ago(item.calls.last_success_at))) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
         needsKey && isAdmin ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
@@ -76,6 +107,15 @@ export async function mount(root, ctx) {
           ...(item.auth_status === "not_configured" ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
           ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Delete key", icon: "trash", danger: true, run: () => forget(item) }] : []),
         ] })));
+  }
+
+  /** What is the matter with a provider, since when, and when its calls go on. */
+  function callsNode({ display_name: name, calls: { resumes_at: until, waiting, last_error: error, state } }, [style, , text]) {
+    const cause = state === "failing" && error && isKnown(error.code) ? causeText({ provider: name, code: error.code }) : text;
+    const left = until ? Math.max(0, new Date(until).getTime() - Date.now()) : 0;
+    return h("div", { class: `provider-result ${style}`, role: "status" }, icon("alert", 16), h("div", {},
+      h("p", {}, h("b", {}, cause), left > 0 ? ` They go on in ${duration(Math.ceil(left / 1000) * 1000)}.` : "", waiting > 0 ? ` ${count(waiting, "call")} waiting.` : ""),
+      error ? h("p", {}, sentence(error.error), ADVICE[error.code] ?? "", " ", h("time", { class: "faint", datetime: error.at, title: when(error.at) }, ago(error.at))) : null));
   }
 
   /** Runs `work` while its button shows that it goes on. */
@@ -100,12 +140,10 @@ export async function mount(root, ctx) {
       const told = await call("POST", `/api/providers/${encodeURIComponent(item.name)}/test`);
       found.set(item.name, { isGood: true, text: `${told.model_tested} responded in ${duration(told.latency_ms)}.` });
     } catch (error) {
-      found.set(item.name, { isGood: false, text: `${faultText(error)}${advice(error)}` });
+      found.set(item.name, { isGood: false, text: `${faultText(error)}${ADVICE[error.code] ?? ""}` });
     }
     showFound(item.name);
   }
-
-  const advice = (error) => ({ provider_auth: " Set another key.", provider_timeout: " Check the endpoint and the network.", provider_unreachable: " Check the endpoint and the network." }[error.code] ?? "");
 
   async function detect(item) {
     const told = await get(`/api/providers/${encodeURIComponent(item.name)}/detect`, { signal });
@@ -149,4 +187,11 @@ export async function mount(root, ctx) {
   }
 
   await read();
+  poll(readCalls, EVERY_MS, { signal, isRead: true });
+  ctx.onRoute((_, query) => {
+    if (!query.has("filter")) return;
+    search.value = query.get("filter");
+    filter = search.value.toLowerCase();
+    show();
+  });
 }

@@ -59,6 +59,10 @@ limits! {
     pub const MEMORY_CHANGES_MAX: usize = 64;
     /// Traces kept of one agent's turns, give or take a few hundred; the oldest are erased.
     pub const TRACES_MAX: usize = 10_000;
+    /// Bytes of the prompts that are kept in memory to show what model calls sent; the oldest go.
+    pub const SENT_CALLS_BYTES_MAX: usize = 32 << 20;
+    /// Model calls of which is kept what they sent, and when; the oldest go.
+    pub const SENT_CALLS_MAX: usize = 4_096;
     /// One ended turn of so many, on average, has its agent's traces trimmed.
     pub const TRACE_TRIM_EVERY: u128 = 512;
     /// Turns that an agent's metrics are made of: the newest.

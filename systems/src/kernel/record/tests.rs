@@ -100,6 +100,7 @@ fn journal() -> Journal {
         duration_ms: 4,
         usage: None,
         status: StepStatus::Unknown,
+        error: Some("the clock is broken".into()),
     };
     let entry = GuardEntry { call: 1, calls: 2, result: 3, results: 4 };
     Journal {

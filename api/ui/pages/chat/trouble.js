@@ -1,0 +1,45 @@
+// What an answer that does not come waits for: a line below it that says what is the matter, and when it goes on.
+
+import { duration } from "../../lib/format.js";
+import { causeText, mendLink, untilText } from "../../lib/trouble.js";
+
+const LOOK_EVERY_MS = 1000;
+/** An answer that says nothing for so long is looked at. */
+const QUIET_MS = 1500;
+/** A provider that says nothing for so long is worth a word. */
+const SLOW_MS = 6000;
+
+/** Follows the running answer of the open session. `chat` is the page. */
+export class Trouble {
+  constructor(chat) {
+    this.chat = chat;
+    this.said = "";
+    chat.ctx.every(LOOK_EVERY_MS, () => this.look());
+  }
+
+  async look() {
+    const { chat } = this;
+    const live = chat.running();
+    if (!live || Date.now() - live.heard < QUIET_MS) return live?.note(null);
+    const { api, signal } = chat.ctx;
+    const { agent, sessionId } = chat;
+    const { running } = await api.get(api.withQuery(`/api/agents/${agent.id}/traces`, { session_id: sessionId, limit: 1 }), { signal });
+    if (live !== chat.running() || Date.now() - live.heard < QUIET_MS) return undefined;
+    // The oldest is the one that runs; the others are behind it.
+    const run = running.toSorted((a, b) => a.started_at.localeCompare(b.started_at))[0];
+    return live.note(run ? this.words(run, live) : null);
+  }
+
+  /** What is said of a run that is quiet; null for nothing. */
+  words({ state, waiting }, live) {
+    const { provider } = this.chat.agent.model;
+    const quiet = Date.now() - live.heard;
+    const clock = duration(Math.floor(quiet / 1000) * 1000);
+    if (waiting) return { isBad: true, text: causeText(waiting), clock: untilText(waiting), link: mendLink(waiting.code, waiting.provider), detail: waiting.error };
+    if (state === "reserving") return { text: `Waiting for a free slot of ${provider}, or for its budget.`, clock };
+    if (state === "waiting_for_approval") return { text: "Waiting for an approval.", clock };
+    if (state === "stopping") return { text: "Stopping…" };
+    if (state === "calling" && quiet >= SLOW_MS) return { text: `Waiting for ${provider} to respond.`, clock };
+    return null;
+  }
+}

@@ -1,0 +1,79 @@
+"""Trouble with providers: what the chat says while an answer waits, and what the list of providers shows."""
+
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import chat
+import settings
+import stage as stages
+from stage import Gate, config, last_text
+
+
+def case_the_chat_says_what_an_answer_waits_for(stage):
+    """A provider that limits its calls: who, until when, and where to look; the answer comes by itself."""
+    limited = []
+
+    def respond(messages, body):
+        limited.append(body)
+        return {"status": 429, "retry_after": 6} if len(limited) == 1 else "here it is"
+
+    stage.model.respond = respond
+    agent = stage.daemon.agent("ada")
+    page = stage.open(f"#/chat/{agent}")
+    chat.say(page, "hello")
+    held = chat.turns(page).last.locator(".held")
+    expect(held).to_contain_text("openai limits how often it may be asked.")
+    expect(held).to_contain_text("Try 2")
+    expect(held.get_by_role("link", name="Show the provider")).to_have_attribute("href", "#/settings?filter=openai")
+    access.check(page, "an answer that waits for its provider")
+    stage.shoot("chat-held")
+    chat.settled(page)
+    expect(chat.turns(page).last).to_contain_text("here it is")
+    expect(held).to_have_count(0)
+
+
+@config("[queue.concurrency]\nprovider_calls = 1\n")
+def case_an_answer_behind_others_says_so(stage):
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["slow"], "gate": gate} if "slow" in last_text(messages) else "quick"
+    first, second = stage.daemon.agent("first"), stage.daemon.agent("second")
+    page = stage.open(f"#/chat/{first}")
+    chat.say(page, "slow")
+    stages.until("the first call is out", lambda: stage.model.requests)
+    other = stage.open(f"#/chat/{second}", stage.new_page())
+    chat.say(other, "now")
+    expect(chat.turns(other).last.locator(".held")).to_contain_text("free slot of openai")
+    gate.open()
+    chat.settled(other)
+
+
+def case_providers_show_their_trouble(stage):
+    """A refused key is a state of the provider, with its error and its time; a call that succeeds ends it."""
+    stage.expect_refusals(500, 502)
+    agent = stage.daemon.agent("ada")
+    stage.model.respond = lambda messages, body: {"status": 401}
+    page = stage.open(f"#/chat/{agent}")
+    chat.say(page, "hello")
+    chat.turns(page).last.get_by_role("link", name="Set another key").click()
+    expect(page.get_by_label("Search providers")).to_have_value("openai")
+    card = settings.card(page, "openai")
+    expect(card).to_contain_text("failing")
+    expect(card).to_contain_text("401")
+    expect(card).to_contain_text("Set another key.")
+    expect(card.locator("time")).to_be_visible()
+    access.check(page, "a provider in trouble")
+    stage.shoot("settings-trouble")
+    inbox = stage.open("#/inbox", stage.new_page())
+    entry = inbox.get_by_role("region", name="Connections").get_by_role("listitem")
+    expect(entry).to_contain_text("OpenAI refuses the key")
+    expect(entry.get_by_role("link", name="Set another key: OpenAI refuses the key")).to_have_attribute("href", "#/settings?filter=openai")
+    stage.model.respond = lambda messages, body: "ok"
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "again"})
+    expect(card).to_contain_text("Last response")
+    expect(card).not_to_contain_text("401")
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

@@ -7,6 +7,8 @@ import { ago, count, duration, modelText, money, number, short, when } from "../
 import { icon } from "../../lib/icons.js";
 import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { readOffers } from "../../lib/offers.js";
+import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { learnSaid } from "../../lib/said.js";
 import { learnTitles, titleOf } from "../../lib/titles.js";
 import { forgetPlace } from "../chat/place.js";
@@ -30,6 +32,9 @@ export async function mount(root, ctx) {
   const talks = h("section", { class: "card stack", "aria-label": "Conversations" });
   fill(root, h("div", { class: "stack" }, figures, h("div", { class: "agent-halves" }, h("div", { class: "stack" }, about, uses), h("div", { class: "stack" }, runs, talks, acts))));
 
+  /** The tools that there are, once they are known. */
+  let tools = null;
+
   /** What this key may not see is left out. */
   const orNull = (asked) => asked.catch((error) => {
     if (error.status === 403 || error.status === 404) return null;
@@ -44,6 +49,7 @@ export async function mount(root, ctx) {
       orNull(page("/api/schedules", "schedules", of, { signal })), orNull(page("/api/cron/jobs", "jobs", of, { signal })), orNull(page("/api/triggers", "triggers", of, { signal })),
       orNull(get(`/api/memory/agents/${key()}/count`, { signal })),
     ]);
+    tools ??= (await readOffers(["tools"], { signal })).tools;
     ctx.changed(agent);
     showFigures(metrics, budget);
     showAbout(agent);
@@ -86,17 +92,19 @@ export async function mount(root, ctx) {
   }
 
   function showUses(agent) {
-    const { capabilities: can } = agent;
+    const { capabilities: caps } = agent;
     const words = (list, all, none) => (list.includes("*") ? all : list.length === 0 ? none : h("ul", { class: "word-list" }, list.map((word) => h("li", { class: "word" }, word))));
-    refill(uses, head("Capabilities", null), pairs([
-      ["Tools", words(can.tools, "All tools", "None")],
+    refill(uses, head("What this agent may do", can("write") ? more(settings, "Change") : null),
+      tools ? rightsNode(rightsOf({ ...agent, limits: {} }, tools)) : null,
+      h("details", { class: "changes", open: uses.querySelector("details")?.open ?? false }, h("summary", {}, icon("chevron", 14), "As the manifest says it"), pairs([
+      ["Tools", words(caps.tools, "All tools", "None")],
       ["Only", agent.tool_allowlist.length > 0 ? words(agent.tool_allowlist, "All", "None") : null],
       ["Never", agent.tool_blocklist.length > 0 ? words(agent.tool_blocklist, "All", "None") : null],
       ["Skills", agent.skills.length > 0 ? words(agent.skills, "All skills", "None") : null],
       ["MCP servers", agent.mcp_servers.length > 0 ? words(agent.mcp_servers, "All servers", "None") : null],
-      ["Network", words(can.network, "All hosts", "No hosts")], ["Shell", words(can.shell, "All commands", "No commands")],
-      ["Files", can.file_system ? "Its workspace" : "No"], ["Create agents", can.agent_spawn ? "Yes" : "No"],
-    ]));
+      ["Network", words(caps.network, "All hosts", "No hosts")], ["Shell", words(caps.shell, "All commands", "No commands")],
+      ["Files", caps.file_system ? "Its workspace" : "No"], ["Create agents", caps.agent_spawn ? "Yes" : "No"],
+    ])));
   }
 
   function showRuns(found) {

@@ -127,7 +127,7 @@ export class Graph {
     const note = step.isFaulty ? "Something is missing" : noteOf(step, run);
     const box = act(s("g", {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
-      "aria-pressed": this.add ? String(index === this.chosen) : null,
+      "aria-pressed": String(index === this.chosen),
     }, s("title", {}, `${name}: ${note}`),
     s("rect", { x, y, width: this.wide, height: BOX.height, rx: 10 }),
     s("circle", { class: "graph-dot", cx: x + 18, cy: y + 24, r: 5 }),

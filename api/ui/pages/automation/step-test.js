@@ -13,14 +13,32 @@ import { namesOf } from "./workflow-form.js";
 export class Tested {
   constructor() {
     this.values = new Map();
-    /** What each step gave, by its form. */
+    /** What each step got in the newest run, by its form. */
+    this.inputs = new Map();
+    /** What each step gave in a test, by its form. */
     this.outputs = new Map();
     /** Called when a step was tested. */
     this.changed = () => {};
   }
 
+  /** Takes what a run had, for tests before any: its input, and of each step the form, the name of its variable and its output. */
+  learn(input, steps) {
+    if (this.outputs.size > 0) return;
+    this.values.set("run_input", input);
+    steps.forEach(({ form, variable, output }, at) => {
+      this.inputs.set(form, at === 0 ? input : steps[at - 1].output);
+      if (variable) this.values.set(variable, output);
+    });
+  }
+
+  /** What a test of `form` begins with for a variable. */
+  valueOf(form, name) {
+    return (name === "input" ? this.inputs.get(form) : null) ?? this.values.get(name) ?? "";
+  }
+
   /** Notes the output of a step: the input of the next one, and of those that use its variable. */
   note(form, output, variable) {
+    this.inputs.clear();
     this.values.set("input", output);
     if (variable) this.values.set(variable, output);
     this.outputs.set(form, output);
@@ -41,7 +59,7 @@ export function testPart(form, tested, signal) {
   function show() {
     const names = namesOf(form.read().prompt ?? "");
     const before = fields;
-    fields = new Map(names.map((name) => [name, before.get(name) ?? field(`{{${name}}}`, textBox(tested.values.get(name) ?? "", 2))]));
+    fields = new Map(names.map((name) => [name, before.get(name) ?? field(`{{${name}}}`, textBox(tested.valueOf(form, name), 2))]));
     fill(inputs, [...fields.values()]);
   }
 

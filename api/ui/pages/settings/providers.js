@@ -6,6 +6,7 @@ import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib
 import { field, fill, h, refill } from "../../lib/dom.js";
 import { count, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { signIn } from "./sign-in.js";
 
@@ -61,7 +62,7 @@ export async function mount(root, ctx) {
     const isAdmin = can("admin");
     const result = found.get(item.name);
     return h("li", { class: "card provider", data: { name: item.name } },
-      h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
+      h("div", { class: "bar-row tight" }, mark(item.name), h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
       h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,

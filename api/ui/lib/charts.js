@@ -4,8 +4,10 @@ import { fill, h, s } from "./dom.js";
 import { short } from "./format.js";
 
 const PAD = { right: 8, top: 8, bottom: 22 };
-/** The color of what failed. */
-export const FAILED = 2;
+/** The color of what failed: that of faults everywhere. */
+export const FAILED = "failed";
+/** The class of a series that stands at a place. */
+const seriesOf = (color, at) => `series-${color === FAILED ? FAILED : (color ?? at) % 6}`;
 /** Between the names of an axis and its lines. */
 const GAP = 8;
 /** As much room as the names of an axis have at least. */
@@ -84,7 +86,7 @@ export class Chart {
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
     fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table());
-    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key series-${(color ?? at) % 6}` }, name)));
+    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key ${seriesOf(color, at)}` }, name)));
     this.slot = slot;
   }
 
@@ -98,7 +100,7 @@ export class Chart {
         below += value;
         if (value <= 0) return null;
         const height = Math.max(1, y(from) - y(below));
-        return s("rect", { class: `bar series-${(color ?? n) % 6}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
+        return s("rect", { class: `bar ${seriesOf(color, n)}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
       });
     });
   }
@@ -106,7 +108,7 @@ export class Chart {
   lines(x, y) {
     return this.series.map(({ values, color }, n) => {
       const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-      return s("polyline", { class: `line series-${(color ?? n) % 6}`, points });
+      return s("polyline", { class: `line ${seriesOf(color, n)}`, points });
     });
   }
 

@@ -37,7 +37,7 @@ export const toolChoice = (tools, servers, { all = true } = {}) => ({
       .sort((a, b) => FAMILY_TITLES.indexOf(a.group) - FAMILY_TITLES.indexOf(b.group) || a.name.localeCompare(b.name)),
     ...servers.flatMap((server) => (server.tools ?? []).map(({ name, description }) => ({ name, text: sentence(description), group: `MCP server ${server.name}`, note: "" }))),
   ],
-  all: all ? { name: "*", text: "Every tool, also those that come later" } : null,
+  all: all ? { name: "*", title: "All tools", text: "Also those that come later" } : null,
 });
 
 /** The same of skills. */

@@ -10,7 +10,7 @@ const isPattern = (word) => /[*?]/.test(word);
 
 /**
  * Asks which of `rows` are chosen. A row is `{ name, text, group, note }`: `text` says what it is, `note` is a short mark. `chosen` are words: names
- * of rows, patterns, and names that no row has. `all` is a row above all others, such as `{ name: "*", text: "Every tool" }`; `none` says what
+ * of rows, patterns, and names that no row has. `all` is a row above all others, such as `{ name: "*", title: "All tools" }`; `none` says what
  * there is to do where there are no rows. Gives the words, or null where it was left.
  */
 export async function pickWords({ title, rows, chosen, all = null, none = "There is nothing to choose from yet." }) {
@@ -22,6 +22,9 @@ export async function pickWords({ title, rows, chosen, all = null, none = "There
   const groups = [...new Set([...strange, ...rows].map(({ group }) => group ?? ""))];
   const list = h("div", { class: "pick-list", tabindex: "0", role: "group", "aria-label": title });
   const told = h("p", { class: "hint", role: "status" });
+  /** Only what is chosen is listed. */
+  let isNarrow = false;
+  const narrow = h("button", { type: "button", class: "small", "aria-pressed": "false", onclick: () => { isNarrow = !isNarrow; narrow.setAttribute("aria-pressed", String(isNarrow)); show(); } }, "Only chosen");
   const search = h("input", { type: "search", placeholder: "Search by name or description", "aria-label": "Search", autocomplete: "off", spellcheck: "false", data: { first: "" }, oninput: () => show() });
   search.addEventListener("keydown", (event) => {
     // Enter takes what was searched for; the dialog is confirmed by its button.
@@ -35,7 +38,7 @@ export async function pickWords({ title, rows, chosen, all = null, none = "There
   const coverOf = (name) => [...words].find((word) => word !== name && isPattern(word) && fits(word, name));
   const fitting = () => {
     const asked = search.value.trim().toLowerCase();
-    return [...(all ? [all] : []), ...strange, ...rows].filter(({ name, text = "", group = "" }) => `${name} ${text} ${group}`.toLowerCase().includes(asked));
+    return [...(all ? [all] : []), ...strange, ...rows].filter(({ name, text = "", group = "" }) => `${name} ${text} ${group}`.toLowerCase().includes(asked) && (!isNarrow || words.has(name) || coverOf(name)));
   };
 
   function turn(name, isOn) {
@@ -44,10 +47,10 @@ export async function pickWords({ title, rows, chosen, all = null, none = "There
     show();
   }
 
-  function row({ name, text, note }) {
+  function row({ name, title: label, text, note }) {
     const cover = coverOf(name);
     const box = h("input", { type: "checkbox", checked: words.has(name) || Boolean(cover), disabled: Boolean(cover), data: { key: name }, onchange: () => turn(name, box.checked) });
-    return h("li", {}, h("label", { class: "pick-row" }, box, h("span", { class: "grow two" }, h("span", {}, h("code", {}, name), note ? h("span", { class: "badge warn" }, note) : null, cover ? h("span", { class: "badge" }, `by ${cover}`) : null), text ? h("small", { class: "faint" }, text) : null)));
+    return h("li", {}, h("label", { class: "pick-row" }, box, h("span", { class: "grow two" }, h("span", {}, label ? h("strong", {}, label) : h("code", {}, name), note ? h("span", { class: "badge warn" }, note) : null, cover ? h("span", { class: "badge" }, `by ${cover}`) : null), text ? h("small", { class: "faint" }, text) : null)));
   }
 
   function show() {
@@ -56,7 +59,7 @@ export async function pickWords({ title, rows, chosen, all = null, none = "There
     const top = all && found.includes(all) ? h("ul", {}, row(all)) : null;
     const { scrollTop } = list;
     refill(list, top, parts.map(([group, own]) => section(group, own)),
-      rows.length === 0 && strange.length === 0 ? h("p", { class: "pick-none" }, none) : found.length === 0 ? h("p", { class: "pick-none" }, `Nothing matches “${search.value.trim()}”.`) : null);
+      rows.length === 0 && strange.length === 0 ? h("p", { class: "pick-none" }, none) : found.length === 0 ? h("p", { class: "pick-none" }, search.value.trim() === "" ? "Nothing is chosen." : `Nothing matches “${search.value.trim()}”.`) : null);
     list.scrollTop = scrollTop;
     const reached = rows.filter(({ name }) => words.has(name) || coverOf(name)).length;
     told.textContent = `${reached} of ${rows.length} chosen`;
@@ -75,7 +78,7 @@ export async function pickWords({ title, rows, chosen, all = null, none = "There
   show();
   const done = await ask({
     title, wide: true, action: "Use these",
-    body: [h("div", { class: "pick-frame" }, h("div", { class: "search" }, icon("search", 16), search), list), h("div", { class: "bar-row" }, h("span", { class: "grow" }, told), h("button", { type: "button", class: "quiet small", onclick: () => { words = new Set(); show(); } }, "Clear"))],
+    body: [h("div", { class: "pick-frame" }, h("div", { class: "search" }, icon("search", 16), search), list), h("div", { class: "bar-row" }, h("span", { class: "grow" }, told), narrow, h("button", { type: "button", class: "quiet small", onclick: () => { words = new Set(); show(); } }, "Clear"))],
     submit: async () => true,
   });
   // The words stay in the order that they had; new ones follow in that of the list.

@@ -26,7 +26,7 @@ const FAMILIES = [
     say: (_, { shell }) => (shell.length === 0 ? null : shell.includes("*") ? "Run any command that the policy of this machine allows" : `Run the commands ${some(shell)}`) },
   { key: "agents", title: "Creating agents", icon: "agents", tools: /^agent_(spawn|kill)$/, risk: true, deny: "create agents",
     say: (_, { agent_spawn: spawn }) => (spawn ? "Create agents with at most its own rights, and delete them" : null) },
-  { key: "web", title: "Web", icon: "world", tools: /^(web|browser)_/, risk: true, deny: "reach the internet",
+  { key: "web", title: "Web", icon: "globe", tools: /^(web|browser)_/, risk: true, deny: "reach the internet",
     say: (names, { network }) => {
       if (network.length === 0) return null;
       const what = names.some((name) => name.startsWith("browser_")) ? "Use websites in a browser" : names.includes("web_search") ? "Search and read the web" : "Open web pages";

@@ -159,7 +159,7 @@ export async function mount(root, ctx) {
     if (sessions === null) return;
     const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN);
     for (const row of known) learn(row.agent_id, row["agent.name"]);
-    refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
+    refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet. Open the chat and send a message.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
       h("time", { class: "faint", datetime: row.updated_at, title: when(row.updated_at) }, ago(row.updated_at))))));
     learnTitles(known, (id, text) => {
@@ -170,7 +170,7 @@ export async function mount(root, ctx) {
 
   function showNext(items) {
     for (const row of items) learn(row.agent_id, row["agent.name"]);
-    refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none("Nothing is scheduled.") : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
+    refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none(["Nothing is scheduled. ", h("a", { href: "#/automation?new=1" }, "New schedule")]) : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("span", { class: "cut" }, row.name || prompts.get(row.id) || row.rule), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${ruleText(row.rule) ?? row.rule}`)),
       h("time", { class: "faint", datetime: row.next_run, title: whenIn(row.next_run, row.timezone) }, ago(row.next_run))))));
   }
@@ -178,7 +178,7 @@ export async function mount(root, ctx) {
   function showAgents(spenders) {
     for (const row of spenders) learn(row.agent_id, row.agent_name);
     const top = spenders.slice(0, SHOWN);
-    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
+    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow cut" }, agentLink(row.agent_id)), h("span", { class: "faint num" }, `${money(row.today_cost_usd)} today`), h("span", { class: "num" }, money(row.total_cost_usd))))));
   }
 

@@ -114,7 +114,7 @@ export async function mount(root, ctx) {
       ...running.slice(0, RUNS).map((run) => row(run, h("span", { class: "badge accent" }, stateText(run.state)), [run.tool_calls > 0 ? count(run.tool_calls, "tool call") : "", "running"].filter(Boolean).join(", "))),
       ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || [toolsOf(run), duration(run.duration_ms), money(run.cost_usd)].filter(Boolean).join(", "))),
     ].slice(0, RUNS);
-    refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet."));
+    refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet. Send it a message, in the test chat for example; each answer is a run with its steps, time and cost."));
   }
 
   function showTalks({ items, total }) {
@@ -129,13 +129,13 @@ export async function mount(root, ctx) {
 
   function showActs({ schedules, jobs, triggers, memory }) {
     const many = (found) => found?.total ?? found?.items.length ?? 0;
-    const name = ctx.agent.name;
     const line = (key, label, note, href) => h("li", {}, h("a", { class: "run-line", href, data: { key } }, h("span", { class: "grow" }, label), h("span", { class: "faint cut" }, note)));
     const next = [...(schedules?.items ?? []), ...(jobs?.items ?? [])].map((item) => item.next_run).filter(Boolean).sort()[0];
     const pages = new Set(allowed([{ name: "automation", scope: "write" }, { name: "memory", all: true }, { name: "library", all: true }, { name: "money", all: true }]).map((one) => one.name));
     refill(acts, head("Works with", null), h("ul", { class: "lines" },
-      pages.has("automation") ? line("times", "Schedules", [count(many(schedules) + many(jobs), "schedule"), next ? `next ${ago(next)}` : null].filter(Boolean).join(", "), withQuery("#/automation", { filter: name })) : null,
-      pages.has("automation") ? line("triggers", "Triggers", count(many(triggers), "trigger"), withQuery("#/automation/triggers", { filter: name })) : null,
+      pages.has("automation") ? line("times", "Schedules", [count(many(schedules) + many(jobs), "schedule"), next ? `next ${ago(next)}` : null].filter(Boolean).join(", "), `#/agent/${key()}/automation`) : null,
+      pages.has("automation") ? line("triggers", "Triggers", count(many(triggers), "trigger"), `#/agent/${key()}/automation`) : null,
+      line("files", "Workspace", "files of the agent", `#/agent/${key()}/files`),
       pages.has("memory") ? line("memory", "Memory", memory ? count(memory.count, "entry", "entries") : "", withQuery("#/memory", { agent: ctx.agent.id })) : null,
       pages.has("library") ? line("skills", "Skills", ctx.agent.skills.length === 0 ? "all skills" : count(ctx.agent.skills.length, "skill"), "#/library") : null,
       pages.has("money") ? line("budget", "Budget", "limits and spending", "#/money") : null));

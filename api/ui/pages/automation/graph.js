@@ -3,11 +3,11 @@
 import { h, refill, s, uniqueId } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
-const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
+const BOX = { height: 62, gapX: 22, gapY: 48, top: 56 };
 /** Pixels that the pointer goes before a step is dragged. */
 const DRAG_FROM = 6;
 /** A box is as wide as there is room for the widest row; narrower than that the graph scrolls. */
-const WIDTH = { min: 118, max: 190 };
+const WIDTH = { min: 118, max: 210 };
 
 /** The steps as rows: a fan-out is one row of several. */
 function rowsOf(steps) {
@@ -81,7 +81,7 @@ export class Graph {
     const each = inside > 0 ? (inside - 4 - (most - 1) * BOX.gapX) / most : WIDTH.max;
     this.wide = Math.floor(Math.min(WIDTH.max, Math.max(WIDTH.min, each)));
     const width = most * this.wide + (most - 1) * BOX.gapX + 4;
-    const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 4;
+    const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 12;
     const middle = width / 2;
     const place = (row, at) => {
       const span = row.steps.length * this.wide + (row.steps.length - 1) * BOX.gapX;

@@ -51,7 +51,7 @@ export function testPart(form, tested, signal) {
   const inputs = h("div", { class: "stack" });
   const answer = h("div", { class: "step-answer" });
   const run = h("button", { type: "button", onclick: () => begin().catch(showError) }, icon("play", 17), "Test this step");
-  const node = h("details", { class: "step-test", ontoggle: () => { if (node.open) show(); } }, h("summary", {}, "Test this step"),
+  const node = h("details", { class: "step-test", ontoggle: () => { if (node.open) show(); } }, h("summary", {}, icon("play", 15), "Try this step alone"),
     h("div", { class: "stack" }, h("p", { class: "hint" }, "Sends the prompt to the agent once, in a session of its own. The call is paid for; conditions, loops and retries are left out."), inputs, run, answer));
   let fields = new Map();
 
@@ -60,7 +60,7 @@ export function testPart(form, tested, signal) {
     const names = namesOf(form.read().prompt ?? "");
     const before = fields;
     fields = new Map(names.map((name) => [name, before.get(name) ?? field(`{{${name}}}`, textBox(tested.valueOf(form, name), 2))]));
-    fill(inputs, [...fields.values()]);
+    fill(inputs, fields.size > 0 ? h("h3", {}, "Input") : null, [...fields.values()]);
   }
 
   async function begin() {
@@ -88,6 +88,7 @@ export function testPart(form, tested, signal) {
       const output = said.at(-1)?.content ?? "";
       const cost = said.reduce((sum, { usage }) => sum + (usage?.cost_usd ?? 0), 0);
       tested.note(form, output, step.output_var);
+      answer.prepend(h("h3", {}, "Output"));
       answer.append(h("p", { class: "hint", role: "status" }, `${duration(Date.now() - began)} · ${money(cost)}. Tests of later steps begin with this output.`));
     } finally {
       run.disabled = false;

@@ -43,7 +43,7 @@ export function patternText(pattern) {
 export function editTrigger(item, draft = null) {
   const from = item ?? draft;
   const [known, values] = typeof from?.pattern === "string" ? [from.pattern, {}] : (Object.entries(from?.pattern ?? {})[0] ?? ["turn_failed", {}]);
-  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
+  const agent = agentField("Agent", { id: from?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
   const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true, hint: "Optional. It receives the prompt instead." });
   const kind = field("When", choice(KINDS, known));
   const name = field("Only agents named", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));

@@ -77,7 +77,7 @@ export async function mount(root, ctx) {
     look();
     refill(detail,
       h("div", { class: "card stack" },
-        h("div", { class: "bar-row" },
+        h("div", { class: "bar-row detail-head" },
           h("div", { class: "grow" }, h("h2", {}, open.name), open.description ? h("p", { class: "dim" }, open.description) : null),
           can("chat") ? h("button", { type: "button", class: "primary", onclick: () => start().catch(showError) }, icon("play", 18), "Run") : null,
           can("write") ? h("a", { class: "button", href: `#/automation/workflows/${open.id}/edit` }, icon("edit", 17), "Edit") : null,

@@ -164,7 +164,7 @@ class ChannelList {
       h("span", { class: "grow two" }, h("strong", { class: "cut" }, pairing.state === "offered" ? "Code that waits for a chat" : pairing.name || pairing.conversation),
         h("small", { class: "faint cut" }, pairing.state === "offered" ? `${pairing.channel}, until ${when(pairing.expires_at)}` : `${pairing.channel}, ${pairing.conversation}, since ${when(pairing.paired_at)}`)),
       can("admin") && h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Remove ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Remove")));
-    refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired.") : null);
+    refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired yet. Allow a chat to let it write to a channel.") : null);
   }
 
   /** Gives the focus back to the row of a channel that was open. */

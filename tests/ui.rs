@@ -48,6 +48,9 @@ cases! {
     agent {
         overview,
         settings_as_a_form,
+        settings_are_chosen_from_what_there_is,
+        rights_are_said_before_an_agent_is_created,
+        an_agent_has_its_own_schedules_triggers_and_files,
         settings_as_toml,
         a_chat_beside_the_settings,
         traces,
@@ -63,6 +66,7 @@ cases! {
         examples_fill_the_form,
         triggers,
         workflows,
+        runs_of_workflows_have_addresses,
         forms_name_all_that_is_missing,
         goals,
         tasks,

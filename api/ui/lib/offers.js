@@ -31,7 +31,8 @@ export async function readOffers(wanted, { signal } = {}) {
 const sentence = (text) => /^.*?[.!?](?=\s|$)/s.exec(text ?? "")?.[0] ?? text ?? "";
 
 /** What a field of tools lets choose: `pickWords` takes it. Tools of MCP servers stand below those of the daemon. */
-export const toolChoice = (tools, servers, { all = true } = {}) => ({
+export const toolChoice = (tools, servers, { all = true, button = "Choose tools" } = {}) => ({
+  button,
   rows: [
     ...tools.map(({ name, description, requires_approval: asks }) => ({ name, text: sentence(description), group: familyOf(name).title, note: asks ? "asks first" : "" }))
       .sort((a, b) => FAMILY_TITLES.indexOf(a.group) - FAMILY_TITLES.indexOf(b.group) || a.name.localeCompare(b.name)),
@@ -42,12 +43,14 @@ export const toolChoice = (tools, servers, { all = true } = {}) => ({
 
 /** The same of skills. */
 export const skillChoice = (skills) => ({
+  button: "Choose skills",
   rows: skills.map(({ name, description, category, enabled }) => ({ name, text: description, group: category, note: enabled ? "" : "lacks something" })),
   none: "No skills are installed. Find some in Library, Find skills.",
 });
 
 /** The same of MCP servers. */
 export const serverChoice = (servers) => ({
+  button: "Choose servers",
   rows: servers.map((server) => ({ name: server.name, text: server.connected ? count(server.tool_count, "tool") : server.error || "Not connected", note: server.connected ? "" : "not connected" })),
   none: "No MCP servers are set up. Add one in Connections.",
 });

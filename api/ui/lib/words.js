@@ -8,7 +8,7 @@ import { icon } from "./icons.js";
 /**
  * `const tags = wordsField("Tags", ["a"], { hint, offers, onchange })`: `tags.read()` gives the words, `tags.set(words)` replaces them.
  * Enter, a comma or leaving the field takes what was typed; Backspace in an empty box removes the last word. With `choose`, what
- * `pickWords` takes beside the words, a button opens the list of what there is.
+ * `pickWords` takes beside the words, the button that it names as `button` opens the list of what there is.
  */
 export function wordsField(label, values, { hint = "", offers = [], choose = null, onchange = () => {} } = {}) {
   let words = [...values];
@@ -18,7 +18,7 @@ export function wordsField(label, values, { hint = "", offers = [], choose = nul
   // The words stand before the box where the next is typed.
   const frame = h("div", { class: "word-box", onclick: (event) => { if (event.target === frame) input.focus(); } });
   input.replaceWith(frame);
-  const pick = choose && h("button", { type: "button", class: "small word-pick", "aria-label": `Choose ${label[0].toLowerCase()}${label.slice(1)}`, onclick: () => chooseWords().catch(showError) }, icon("search", 14), "Choose…");
+  const pick = choose && h("button", { type: "button", class: "small word-pick", "aria-label": choose.button, onclick: () => chooseWords().catch(showError) }, icon("search", 14), "Choose…");
   frame.append(list, input, offered(input, offers), pick ?? "");
 
   async function chooseWords() {

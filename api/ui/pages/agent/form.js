@@ -25,7 +25,7 @@ export class SettingsForm {
     };
     const text = (key, { hint = "", ...props }) => field(LABELS[key], textInput("", { spellcheck: "false", ...props }), { hint });
     const list = (key, hint, choose) => wordsField(LABELS[key], [], { hint, offers: choose?.rows.map(({ name }) => name) ?? [], choose, onchange });
-    const tools = (all) => toolChoice(offers.tools, offers.servers, { all });
+    const tools = (options) => toolChoice(offers.tools, offers.servers, options);
     const number = (key, hint, props) => field(LABELS[key], numberInput("", props), { hint });
     this.fields = {
       name: text("name", { required: true }),
@@ -36,9 +36,9 @@ export class SettingsForm {
       temperature: number("temperature", "0 to 2. Empty: the provider's default.", { min: 0, max: 2, step: 0.1 }),
       max_tokens: number("max_tokens", "Longest response. Empty: the model's default.", { min: 1, step: 1 }),
       max_history_messages: number("max_history_messages", "Messages sent with a prompt. Empty: as many as fit.", { min: 1, step: 1 }),
-      tools: list("tools", "Granted tools, by name or pattern such as file_*. * grants all.", tools(true)),
-      tool_allowlist: list("tool_allowlist", "If not empty, only these.", tools(false)),
-      tool_blocklist: list("tool_blocklist", "Never these.", tools(false)),
+      tools: list("tools", "Granted tools, by name or pattern such as file_*. * grants all.", tools({})),
+      tool_allowlist: list("tool_allowlist", "If not empty, only these.", tools({ all: false, button: "Choose the only tools" })),
+      tool_blocklist: list("tool_blocklist", "Never these.", tools({ all: false, button: "Choose blocked tools" })),
       skills: list("skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
       avatar: text("avatar", { hint: "An emoji or a URL." }),

@@ -45,13 +45,14 @@ export function sparkline(values, { label, width = 120, height = 32 } = {}) {
  * - `series`: `[{ name, values }]`, each with one value for each of `ticks`; bars are stacked. `color` is a number from 0 to 5
  *   where it is not that of the place, such as `FAILED`
  * - `ticks`: the names below, such as days; not all are written when there is no room
+ * - `none`: what it says where all values are 0
  * - `kind`: "bars" or "lines"; `format(value)` writes the values, `mark(value)` those at the axis
  *
  * `chart.node` is the element; `chart.set({ series, ticks })` draws anew. The values stand in a table for screen readers.
  */
 export class Chart {
-  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short, mark = null }) {
-    Object.assign(this, { label, series, ticks, kind, height, format, mark });
+  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short, mark = null, none = "None" }) {
+    Object.assign(this, { none, label, series, ticks, kind, height, format, mark });
     this.canvas = h("div", { class: "chart-canvas", style: { height: `${height}px` } });
     this.legend = h("div", { class: "legend" });
     this.tip = h("div", { class: "chart-tip", hidden: true, "aria-hidden": "true" });
@@ -85,7 +86,8 @@ export class Chart {
     const every = Math.max(1, Math.ceil(72 / slot));
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
-    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table());
+    const isEmpty = series.every(({ values }) => values.every((value) => !(value > 0)));
+    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table(), isEmpty && h("p", { class: "chart-none" }, this.none));
     fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key ${seriesOf(color, at)}` }, name)));
     this.slot = slot;
   }

@@ -58,7 +58,7 @@ export async function mount(root, ctx) {
   const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" }, skeleton(4));
   const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
   const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
-  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248 });
+  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248, none: `No model was called in the last ${DAYS} days.` });
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
     type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },

@@ -1,6 +1,7 @@
 // A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
 
 import { h, refill, s, uniqueId } from "../../lib/dom.js";
+import { duration } from "../../lib/format.js";
 import { perFrame } from "../../lib/poll.js";
 
 const BOX = { height: 62, gapX: 22, gapY: 48, top: 56 };
@@ -39,6 +40,7 @@ function noteOf(step, run) {
     const parts = [run.state];
     if (run.attempts > 1) parts.push(`attempt ${run.attempts}`);
     if (run.iterations > 1) parts.push(`round ${run.iterations}`);
+    if (run.started_at && run.completed_at) parts.push(duration(Date.parse(run.completed_at) - Date.parse(run.started_at)));
     return parts.join(", ");
   }
   if (step.output) return `“${step.output.replace(/\s+/g, " ").trim()}”`;

@@ -90,6 +90,7 @@ export function testPart(form, tested, signal) {
       tested.note(form, output, step.output_var);
       answer.prepend(h("h3", {}, "Output"));
       answer.append(h("p", { class: "hint", role: "status" }, `${duration(Date.now() - began)} · ${money(cost)}. Tests of later steps begin with this output.`));
+      answer.scrollIntoView({ block: "nearest" });
     } finally {
       run.disabled = false;
       if (session) await call("DELETE", `/api/sessions/${session}`).catch(showError);

@@ -53,8 +53,8 @@ export async function editTime(item, draft = null) {
   return ask({
     title: item ? "Edit schedule" : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
     body: [
-      h("div", { class: "form-row" }, agent, name), prompt, rule, zone, next,
-      h("div", { class: "form-row three" }, missed, overlap, session), enabled,
+      h("div", { class: "form-row" }, agent, name), prompt, rule, h("div", { class: "form-row" }, zone, session), next,
+      h("div", { class: "form-row" }, missed, overlap), enabled,
     ],
     submit: async () => {
       const [agent_id] = await checkAll(() => agent.read(), () => needed(prompt, "Enter the prompt."));

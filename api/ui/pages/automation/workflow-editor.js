@@ -13,7 +13,7 @@ import { stepForm } from "./workflow-form.js";
 
 const STEPS_MAX = 64;
 /** Workflows to begin with: label, description, steps. The agents are chosen in the steps. */
-const TEMPLATES = [
+export const TEMPLATES = [
   ["One step", "One agent answers", [{ mode: "sequential" }]],
   ["Draft and review", "One agent drafts, another reviews, the first revises", [
     { name: "Draft", prompt: "Write a draft about: {{input}}", output_var: "draft" },
@@ -27,13 +27,13 @@ const TEMPLATES = [
 ];
 
 /**
- * Opens the editor in `root` for `item`, or for a new workflow (null). `saved(id, { isRun })` is called when it is stored, `left()` when it is closed
+ * Opens the editor in `root` for `item`, or for a new workflow (null) that begins with one of the `TEMPLATES`. `saved(id, { isRun })` is called when it is stored, `left()` when it is closed
  * without. `signal` ends with the part of the page.
  */
-export async function openEditor(root, { item, signal, saved, left }) {
+export async function openEditor(root, { item, template = null, signal, saved, left }) {
   await useStyles(new URL("../../styles/chat.css", import.meta.url));
   const name = field("Name", textInput(item?.name, { required: true }));
-  const about = field("Description", textInput(item?.description));
+  const about = field("Description", textInput(item?.description ?? template?.[1]));
   const graph = new Graph({ signal, open: (index) => choose(index), add: (index) => add(index), move: (from, to) => moveTo(from, to) });
   const panel = h("aside", { class: "flow-panel card stack", "aria-label": "Step" });
   const fault = h("p", { class: "fault", role: "alert" });
@@ -43,7 +43,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
   const tested = new Tested();
   tested.changed = () => changed();
   /** `{ form, test }` of each step. */
-  let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
+  let steps = (item?.steps ?? template?.[2] ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
   /** Steps that lack something, since it was tried to save them. */
   let faulty = new Set();

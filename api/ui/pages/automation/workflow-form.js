@@ -33,7 +33,7 @@ export function stepForm(step, changed) {
   if (step.agent_id && step.agent_name) learn(step.agent_id, step.agent_name);
   const agent = agentField("Agent", { optional: true });
   agent.control.value = step.agent_name || (step.agent_id ? nameOf(step.agent_id) : "");
-  agent.control.placeholder = "Type a name";
+  agent.control.placeholder = "Choose an agent";
   const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 6));
   const offered = h("div", { class: "variables", role: "group", "aria-label": "Insert a variable" });
   prompt.append(offered);

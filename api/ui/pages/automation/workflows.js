@@ -9,8 +9,9 @@ import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { editDeliveries } from "./deliveries.js";
+import { examples } from "./examples.js";
 import { Graph } from "./graph.js";
-import { openEditor } from "./workflow-editor.js";
+import { openEditor, TEMPLATES } from "./workflow-editor.js";
 import { endsOf, isOpen, runHead, runLines, stepNode } from "./workflow-runs.js";
 
 const PAGE = 1000;
@@ -48,10 +49,12 @@ export async function mount(root, ctx) {
     if (editing) return;
     all = (await page("/api/workflows", "workflows", { limit: PAGE }, { signal })).items;
     if (all.length === 0) {
-      fill(root, emptyState({
+      const nothing = emptyState({
         icon: icon("branch", 28), title: "No workflows yet", text: "A workflow runs several agents in sequence or in parallel and passes their outputs on.",
         actions: [h("button", { class: "primary", type: "button", onclick: () => create() }, icon("plus", 18), "New workflow")],
-      }));
+      });
+      nothing.append(examples(TEMPLATES.slice(1).map(([title], at) => ({ title, from: at + 1 })), ({ from }) => ctx.go(["automation", "workflows", "new"], { from })));
+      fill(root, nothing);
       return;
     }
     if (split.parentNode !== root) fill(root, split);
@@ -202,7 +205,7 @@ export async function mount(root, ctx) {
     const item = first === "new" ? null : await get(`/api/workflows/${encodeURIComponent(first)}`, { signal: mine.signal });
     if (mine.signal.aborted) return;
     await openEditor(root, {
-      item, signal: mine.signal, left: () => ctx.go(["automation", "workflows", ...(item ? [item.id] : [])]),
+      item, template: TEMPLATES[query?.get("from")] ?? null, signal: mine.signal, left: () => ctx.go(["automation", "workflows", ...(item ? [item.id] : [])]),
       saved: (id, { isRun }) => { toast(item ? "Saved" : "Created"); ctx.go(["automation", "workflows", id], isRun ? { run: 1 } : {}); },
     });
   }

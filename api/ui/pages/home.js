@@ -2,6 +2,7 @@
 
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
+import { callTitle } from "../lib/calls.js";
 import { Chart, sparkline } from "../lib/charts.js";
 import { ruleText, whenIn } from "../lib/cron.js";
 import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
@@ -93,7 +94,7 @@ export async function mount(root, ctx) {
     showAgents(spenders);
     // Some are known by now from what else was read.
     nameLinks(root);
-    learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(root), { signal });
+    learnAll(inbox.items.map(({ agent }) => agent), () => { showNeeds(inbox); nameLinks(root); }, { signal });
   }
 
   const prompts = new Map();
@@ -139,7 +140,7 @@ export async function mount(root, ctx) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
     refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", {},
-      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
   }
 
   function showDaily() {

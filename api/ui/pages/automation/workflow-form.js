@@ -51,7 +51,7 @@ export function stepForm(step, changed) {
     until.hidden = rounds.hidden = word !== "loop";
     retries.hidden = errors.control.value !== "retry";
   };
-  const more = h("details", { class: "step-more", open: Boolean(step.output_var || step.timeout_secs || (step.error_mode && step.error_mode !== "fail")) }, h("summary", {}, icon("chevron", 14), "Output name, errors and timeout"),
+  const more = h("details", { class: "step-more", open: Boolean(step.timeout_secs || (step.error_mode && step.error_mode !== "fail")) }, h("summary", {}, icon("chevron", 14), "Output name, errors and timeout"),
     h("div", { class: "stack" }, output, h("div", { class: "form-row" }, errors, retries), timeout));
   const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition,
     h("div", { class: "form-row" }, until, rounds), more);

@@ -41,9 +41,9 @@ function tickOf({ from }, { hours, step }) {
 
 const isQuiet = (point) => CHARTS.every(({ series }) => series.every(([, value]) => value(point) === 0));
 
-/** The section of the page, and what reads its values anew. */
-export function activity({ signal }) {
-  let range = RANGES.find(({ hours }) => hours === 24);
+/** The section of the page, which begins with a range of so many hours, and what reads its values anew. */
+export function activity({ signal, hours = 24 }) {
+  let range = RANGES.find((one) => one.hours === hours);
   const charts = CHARTS.map(({ title, kind, format = number, mark = format }) => new Chart({ label: title, kind, height: 150, format, mark: mark === number ? short : mark }));
   const grid = h("div", { class: "activity-grid" }, charts.map((chart, at) => h("div", { class: "stack" }, h("h3", {}, CHARTS[at].title), chart.node)));
   const body = h("div", {});

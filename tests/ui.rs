@@ -168,7 +168,7 @@ cases! {
         health,
         pictures,
     }
-    world { live, past, events, query, snapshots, rehearsals, pictures }
+    world { live, past, events, logs, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,
         an_answer_is_streamed_and_stored,

@@ -1,7 +1,7 @@
 // Small marks for providers, channels and services: simple drawings of our own on a coloured tile, so that a list is scanned by its shapes.
 // They are no trademarks: a name without a drawing gets its first letter.
 
-import { h, s } from "./dom.js";
+import { h, s, useStyles } from "./dom.js";
 
 /** Strokes on a grid of 24, by the beginning of a name. */
 const DRAWINGS = {
@@ -19,9 +19,11 @@ const DRAWINGS = {
   twitch: "M6 5h13v8l-4 4h-3l-3 3v-3H6zM11 9v3m4-3v3", web: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM4 12h16M12 4c3 3 3 13 0 16-3-3-3-13 0-16z", whatsapp: "M12 5a7 7 0 1 1-4 12.500L5 18.500l1-3A7 7 0 0 1 12 5zm-2 5c0 2.500 2 4.500 4.500 4.500", webhook: "M10 9.500a3 3 0 1 1 4 0l2.500 5M7 20a3 3 0 1 1 1-5.500L10.500 9.500M17 20a3 3 0 1 0-1.500-5.500H10", xmpp: "M5 6c2 6 4 9 10 12M19 6c-2 6-4 9-10 12",
   github: "M8 20v-3c-3 0-3-2-4-2.500M16 20v-4c0-1-.3-1.500-.8-2 3 0 4.300-1.500 4.300-4.500 0-1.500-.5-2.500-1-3 .3-1 .2-2-.1-2.500-1 0-2 .5-3 1.200a10 10 0 0 0-5 0C9.400 4.500 8.400 4 7.400 4c-.4.7-.4 1.700-.1 2.500-.5.500-1 1.500-1 3 0 3 1.300 4.500 4.300 4.500-.5.500-.8 1-.8 2v4",
 };
-/** Colours of the tiles, in styles/base.css. */
+/** Colours of the tiles, in styles/marks.css. */
 const COLOURS = 8;
 const NAMES = Object.keys(DRAWINGS).sort((a, b) => b.length - a.length);
+
+useStyles(new URL("../styles/marks.css", import.meta.url));
 
 /** A number that is the same for the same name. */
 const numberOf = (name) => [...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);

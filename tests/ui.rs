@@ -107,7 +107,7 @@ cases! {
         a_page_that_was_left_changes_no_address,
     }
     flood { flood }
-    home { overview, activity, pictures }
+    home { overview, activity, the_overview_is_live, pictures }
     inbox {
         everything_that_needs_a_person,
         approvals_say_what_they_would_do,

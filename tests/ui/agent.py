@@ -59,6 +59,12 @@ def case_overview(stage):
     expect(page.get_by_role("region", name="Recent runs").get_by_role("link").nth(1)).to_contain_text("done")
     expect(page.get_by_role("region", name="Automation")).to_contain_text("1 schedule, next")
     access.check(page, "the page of an agent")
+    page.get_by_role("button", name="More for ledger").click()
+    page.get_by_role("menuitem", name="Change the budget").click()
+    page.get_by_role("dialog", name="Budget of ledger").get_by_label("Daily limit (USD)").fill("2.5")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(may).to_contain_text("Spend at most $2.50 a day")
+    expect(page.get_by_role("region", name="Automation")).to_contain_text("of $2.50 today")
     page.get_by_role("link", name=re.compile("^Schedules")).click()
     expect(page.get_by_role("table", name="Schedules").get_by_role("row").filter(has_text="close")).to_contain_text("Every day at 00:00")
     # From the palette, and from the table of runs to a trace.

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import urllib.error
 
 from playwright.sync_api import expect
@@ -98,6 +99,33 @@ def case_activity(stage):
     access.check(page, "the activity of 30 days")
     past.get_by_role("button", name="24 hours", exact=True).click()
     expect(past.get_by_role("table", name="Cost by hour, the last 24 hours", exact=True)).to_be_attached()
+
+
+def case_the_overview_is_live(stage):
+    """What runs is counted as it runs, and what it led to is there without a reload; the last hour follows."""
+    gate = stages.Gate()
+    stage.model.respond = lambda messages, body: {"text": ["done"], "gate": gate}
+    agent = stage.daemon.agent("ada")
+    page = stage.open("#/home")
+    figure = lambda name: page.locator(".stat").filter(has_text=name).locator("strong")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(figure("Running now")).to_have_text("0")
+    expect(region(page, "Needs you")).to_contain_text("Nothing needs you.")
+    expect(region(page, "By day")).to_contain_text("No model was called in the last 30 days.")
+    access.check(page, "an overview without anything")
+    sending = threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agent}/message", {"message": "count the pears"}))
+    sending.start()
+    expect(figure("Running now")).to_have_text("1")
+    gate.open()
+    sending.join()
+    expect(figure("Running now")).to_have_text("0")
+    expect(figure("Model calls today")).to_have_text("1")
+    expect(region(page, "Recent conversations")).to_contain_text("count the pears")
+    past = region(page, "Activity")
+    past.get_by_role("button", name="60 minutes").click()
+    assert total(past.get_by_role("table", name="Turns by minute, the last 60 minutes", exact=True)) == 1
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "count the plums"})
+    until("the minute is read anew", lambda: total(past.get_by_role("table", name="Turns by minute, the last 60 minutes", exact=True)) == 2)
 
 
 def case_pictures(stage):

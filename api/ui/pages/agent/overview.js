@@ -1,6 +1,7 @@
 // What an agent is and does: its figures, its prompt and model, what it may use, what acts for it, and its newest runs.
 
 import { get, page, withQuery } from "../../lib/api.js";
+import { editBudget, spentOf } from "../../lib/budget.js";
 import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, modelText, money, number, short, when } from "../../lib/format.js";
@@ -20,6 +21,9 @@ const RUNS = 6;
 const SESSIONS = 5;
 /** Letters of the prompt that are shown. */
 const PROMPT_MAX = 600;
+
+/** The limits of a budget as a manifest has them. */
+const limitsOf = (budget) => (budget ? { daily: budget.daily_limit_usd * 1e6, monthly: budget.monthly_limit_usd * 1e6, hourly_tokens: budget.hourly_token_limit } : {});
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -53,11 +57,11 @@ export async function mount(root, ctx) {
     ctx.changed(agent);
     showFigures(metrics, budget);
     showAbout(agent);
-    showUses(agent);
+    showUses(agent, budget);
     showRuns(traces);
     learnSaid([...(traces.running ?? []), ...traces.traces].slice(0, RUNS), () => showRuns(traces), { signal });
     showTalks(sessions);
-    showActs({ schedules, jobs, triggers, memory });
+    showActs({ schedules, jobs, triggers, memory, budget });
     showActions();
   }
 
@@ -91,11 +95,11 @@ export async function mount(root, ctx) {
       prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), h("p", { class: "plain" }, prompt.length > PROMPT_MAX ? `${prompt.slice(0, PROMPT_MAX)}…` : prompt)) : h("p", { class: "dim" }, "No system prompt."));
   }
 
-  function showUses(agent) {
+  function showUses(agent, budget) {
     const { capabilities: caps } = agent;
     const words = (list, all, none) => (list.includes("*") ? all : list.length === 0 ? none : h("ul", { class: "word-list" }, list.map((word) => h("li", { class: "word" }, word))));
     refill(uses, head("What this agent may do", can("write") ? more(settings, "Change") : null),
-      tools ? rightsNode(rightsOf({ ...agent, limits: {} }, tools)) : null,
+      tools ? rightsNode(rightsOf({ ...agent, limits: limitsOf(budget) }, tools)) : null,
       h("details", { class: "changes", open: uses.querySelector("details")?.open ?? false }, h("summary", {}, icon("chevron", 14), "As the manifest says it"), pairs([
       ["Tools", words(caps.tools, "All tools", "None")],
       ["Only", agent.tool_allowlist.length > 0 ? words(agent.tool_allowlist, "All", "None") : null],
@@ -127,7 +131,7 @@ export async function mount(root, ctx) {
     }, { signal });
   }
 
-  function showActs({ schedules, jobs, triggers, memory }) {
+  function showActs({ schedules, jobs, triggers, memory, budget }) {
     const many = (found) => found?.total ?? found?.items.length ?? 0;
     const line = (key, label, note, href) => h("li", {}, h("a", { class: "run-line", href, data: { key } }, h("span", { class: "grow" }, label), h("span", { class: "faint cut" }, note)));
     const next = [...(schedules?.items ?? []), ...(jobs?.items ?? [])].map((item) => item.next_run).filter(Boolean).sort()[0];
@@ -138,7 +142,7 @@ export async function mount(root, ctx) {
       line("files", "Workspace", "files of the agent", `#/agent/${key()}/files`),
       pages.has("memory") ? line("memory", "Memory", memory ? count(memory.count, "entry", "entries") : "", withQuery("#/memory", { agent: ctx.agent.id })) : null,
       pages.has("library") ? line("skills", "Skills", ctx.agent.skills.length === 0 ? "all skills" : count(ctx.agent.skills.length, "skill"), "#/library") : null,
-      pages.has("money") ? line("budget", "Budget", "limits and spending", "#/money") : null));
+      pages.has("money") ? line("budget", "Budget", budget ? `${spentOf(budget.today_spent_usd, budget.daily_limit_usd)} today` : "limits and spending", "#/money") : null));
   }
 
   function showActions() {
@@ -151,6 +155,7 @@ export async function mount(root, ctx) {
     const { api } = ctx;
     return [
       { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: isRunning ? "write" : "chat", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [ctx.agent.id] }); await again(); toast(isRunning ? "Stopped" : "Started"); } },
+      { label: "Change the budget", icon: "money", scope: "write", all: true, run: async () => { if (await editBudget({ title: `Budget of ${ctx.agent.name}`, path: `/api/budget/agents/${key()}`, signal })) await again(); } },
       { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `${path}/clone`, {}); toast(`${made.name} was created.`); ctx.go(["agent", made.agent_id]); } },
       { label: "Delete the agent", icon: "trash", danger: true, run: remove },
     ];

@@ -48,6 +48,12 @@ def case_overview(stage):
     by_day.get_by_role("button", name="Calls").click()
     expect(by_day.locator("table tbody tr").last).to_contain_text(re.compile(r"[1-9]"))
     access.check(page, "the overview")
+    # What waits is decided in place.
+    needs = region(page, "Needs you")
+    expect(needs.get_by_role("link").filter(has_text="ops wants to run a command")).to_be_visible()
+    needs.get_by_role("button", name="Reject").click()
+    expect(needs.get_by_role("link").filter(has_text="shell_exec")).to_have_count(0)
+    assert stage.daemon.call("GET", "/api/approvals?status=pending")["total"] == 0
     # What people wrote comes first; what a trigger sent has the name of its event.
     talks = region(page, "Recent conversations")
     expect(region(page, "Next runs")).to_contain_text("water the garden")

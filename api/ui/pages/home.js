@@ -2,9 +2,11 @@
 
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
+import { decisionButtons } from "../lib/approve.js";
 import { callTitle } from "../lib/calls.js";
 import { Chart, sparkline } from "../lib/charts.js";
 import { ruleText, whenIn } from "../lib/cron.js";
+import { showError } from "../lib/dialogs.js";
 import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
 import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
@@ -66,6 +68,8 @@ export async function mount(root, ctx) {
   }, label)));
   const past = activity({ signal });
   let daily = [];
+  /** Reads all anew. */
+  let again = read;
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), running.mark, h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
     h("div", { class: "stack" }, setup, needs, figures,
@@ -139,8 +143,9 @@ export async function mount(root, ctx) {
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
-    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", {},
-      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
+    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
+      item.approval ? decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }) : null))));
   }
 
   function showDaily() {
@@ -184,7 +189,7 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal, isRead: true });
+  again = poll(read, EVERY_MS, { signal, isRead: true });
   follow();
 
   /** Keeps what runs now, and reads the rest early when a turn ended or an approval came or went. */

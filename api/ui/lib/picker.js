@@ -1,7 +1,7 @@
 // A dialog that chooses several of what there is: searched by name and description, in groups, with what patterns cover.
 
 import { ask } from "./dialogs.js";
-import { fill, h, refill, useStyles } from "./dom.js";
+import { h, refill, useStyles } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { fits } from "./rights.js";

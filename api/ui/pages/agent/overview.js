@@ -2,7 +2,7 @@
 
 import { get, page, withQuery } from "../../lib/api.js";
 import { editBudget, spentOf } from "../../lib/budget.js";
-import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { confirm, menuButton, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, modelText, money, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";

@@ -45,13 +45,13 @@ fn toolbox(call: &Call) -> Result<Arc<dyn Toolbox>, Error> {
 struct ToolNames {
     tools: Vec<Cow<'static, str>>,
     /// The same tools with what a person needs to choose among them.
-    details: Vec<ToolRow>,
+    details: Vec<ToolSummary>,
     total: usize,
 }
 
 /// One tool of the list.
 #[derive(Serialize, JsonSchema)]
-struct ToolRow {
+struct ToolSummary {
     name: Cow<'static, str>,
     /// Description given to models.
     description: Cow<'static, str>,
@@ -62,7 +62,7 @@ struct ToolRow {
 async fn list(call: Call) -> Result<Response, Error> {
     let toolbox = toolbox(&call)?;
     let tools = toolbox.names();
-    let details = tools.iter().filter_map(|name| toolbox.tool(name)).map(|tool| ToolRow {
+    let details = tools.iter().filter_map(|name| toolbox.tool(name)).map(|tool| ToolSummary {
         name: tool.name,
         description: tool.description,
         requires_approval: tool.requires_approval,

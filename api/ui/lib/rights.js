@@ -19,20 +19,21 @@ const some = (words) => (words.length > NAMED_MAX ? `${words.slice(0, NAMED_MAX)
 
 /**
  * What tools are for, in the order of what they reach: the icon, the tools, how they are called where one chooses among them, and the
- * sentence for those that are granted: null where a capability that they need is missing. `risk` marks what reaches beyond the agent.
+ * sentence for those that are granted: null where a capability that they need is missing. `risk` marks what reaches beyond the agent. `deny` says what
+ * an agent without them cannot do; with `isWide`, commands, servers and skills may do it for the agent, and nothing is said.
  */
 const FAMILIES = [
   { key: "commands", title: "Commands", icon: "terminal", tools: /^shell_/, risk: true, deny: "run commands",
     say: (_, { shell }) => (shell.length === 0 ? null : shell.includes("*") ? "Run any command that the policy of this machine allows" : `Run the commands ${some(shell)}`) },
   { key: "agents", title: "Creating agents", icon: "agents", tools: /^agent_(spawn|kill)$/, risk: true, deny: "create agents",
     say: (_, { agent_spawn: spawn }) => (spawn ? "Create agents with at most its own rights, and delete them" : null) },
-  { key: "web", title: "Web", icon: "globe", tools: /^(web|browser)_/, risk: true, deny: "reach the internet",
+  { key: "web", title: "Web", icon: "globe", tools: /^(web|browser)_/, risk: true, deny: "reach the internet", isWide: true,
     say: (names, { network }) => {
       if (network.length === 0) return null;
       const what = names.some((name) => name.startsWith("browser_")) ? "Use websites in a browser" : names.includes("web_search") ? "Search and read the web" : "Open web pages";
       return network.includes("*") ? what : `${what}, on ${some(network)} only`;
     } },
-  { key: "files", title: "Files", icon: "file", tools: /^(file_|apply_patch$)/, deny: "use files",
+  { key: "files", title: "Files", icon: "file", tools: /^(file_|apply_patch$)/, deny: "use files", isWide: true,
     say: (names, { file_system: files }) => (files === false ? null : names.some((name) => /write|delete|patch/.test(name)) ? "Read and change files in its own workspace" : "Read files in its own workspace") },
   { key: "talk", title: "Other agents", icon: "chat", tools: /^(agent_|a2a_)/, say: (names) => (names.some((name) => name.endsWith("_send")) ? (names.includes("a2a_send") ? "Message other agents, here and on external systems" : "Message other agents") : "See which other agents there are") },
   { key: "chats", title: "Chats and notes", icon: "send", tools: /^(channel_|notify_)/, say: (names) => (names.some((name) => name.startsWith("channel_")) ? "Send messages to chats" : "Send you notes") },
@@ -68,11 +69,12 @@ export function rightsOf(manifest, tools) {
   const asks = ({ name, requires_approval: always }) => always || isOf(approved, name);
   const may = [];
   const not = [];
+  const hasHelp = servers.length > 0 || (skills.length > 0 && !noSkills) || (capabilities.shell.length > 0 && isGranted("shell_exec"));
   for (const family of [...FAMILIES, OTHERS]) {
     const own = granted.filter(({ name }) => familyOf(name) === family);
     const text = own.length > 0 ? family.say(own.map(({ name }) => name), capabilities) : null;
     if (text) may.push({ icon: family.icon, text, risk: Boolean(family.risk), asks: own.every(asks) ? "asks you first" : own.some(asks) ? `asks before ${some(own.filter(asks).map(({ name }) => name))}` : "" });
-    else if (family.deny) not.push(family.deny);
+    else if (family.deny && !(family.isWide && hasHelp)) not.push(family.deny);
   }
   if (servers.length > 0) may.push({ icon: "link", text: `Use tools of the MCP ${servers.length === 1 ? "server" : "servers"} ${some(servers)}`, risk: true, asks: "" });
   if (skills.length > 0 && !noSkills) may.push({ icon: "book", text: `Use the ${skills.length === 1 ? "skill" : "skills"} ${some(skills)}`, asks: "" });

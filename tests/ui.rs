@@ -48,6 +48,9 @@ cases! {
     agent {
         overview,
         settings_as_a_form,
+        settings_are_chosen_from_what_there_is,
+        rights_are_said_before_an_agent_is_created,
+        an_agent_has_its_own_schedules_triggers_and_files,
         settings_as_toml,
         a_chat_beside_the_settings,
         traces,
@@ -63,6 +66,7 @@ cases! {
         examples_fill_the_form,
         triggers,
         workflows,
+        runs_of_workflows_have_addresses,
         forms_name_all_that_is_missing,
         goals,
         tasks,
@@ -116,7 +120,7 @@ cases! {
         a_page_that_was_left_changes_no_address,
     }
     flood { flood }
-    home { overview, activity, pictures }
+    home { overview, activity, the_overview_is_live, pictures }
     inbox {
         everything_that_needs_a_person,
         approvals_say_what_they_would_do,
@@ -179,7 +183,7 @@ cases! {
         health,
         pictures,
     }
-    world { live, past, events, query, snapshots, rehearsals, pictures }
+    world { live, past, events, logs, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,
         an_answer_is_streamed_and_stored,

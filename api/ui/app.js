@@ -306,7 +306,9 @@ async function showPalette() {
 /** With a key of this tab, or as a person with a session. */
 const isSignedIn = () => api.key.get() !== null || me().kind === "session";
 
+/** Asks about changes that are not saved before the session ends: whoever stays to save them still may. */
 async function signOut() {
+  if (!(await mayLeave())) return;
   if (me().kind === "session") await api.call("POST", "/api/auth/logout");
   api.key.forget();
   sessionStorage.clear();

@@ -54,8 +54,12 @@ fn tools_are_listed_and_described() {
     let names: Vec<String> = list["tools"].as_array().unwrap().iter().map(text).collect();
     assert_eq!(list["total"], names.len());
     assert!(names.len() > 30 && names.contains(&"file_read".to_owned()), "{names:?}");
-    for name in &names {
+    assert_eq!(list["details"].as_array().unwrap().len(), names.len());
+    for (at, name) in names.iter().enumerate() {
         let tool = daemon.get(&format!("/api/tools/{name}")).expect(200);
+        for key in ["name", "description", "requires_approval"] {
+            assert_eq!(list["details"][at][key], tool[key], "{name}");
+        }
         assert_eq!((&tool["name"], &tool["input_schema"]["type"]), (&json!(name), &json!("object")));
         assert!(text(&tool["description"]).len() > 20);
         assert_eq!(tool["requires_approval"], name.starts_with("shell_"), "{name}");

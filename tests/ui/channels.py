@@ -292,7 +292,7 @@ def case_pairing(stage):
     expect(paired).to_contain_text(f"Ann {MARKUP}")
     page.get_by_role("button", name="Remove Ann").click()
     form.get_by_role("button", name="Remove").click()
-    expect(paired).to_have_text("No chats are paired.")
+    expect(paired).to_have_text("No chats are paired yet. Allow a chat to let it write to a channel.")
 
 
 def case_qr_code(stage):

@@ -49,7 +49,7 @@ def case_charts_keep_what_they_showed(stage):
 def case_rules_are_said_in_words(stage):
     """A rule is said in words with its time zone, its next run in that of the browser, and the table takes the width of the window."""
     agent = stage.daemon.agent("clock")
-    rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 1-7 * SUN", "interval": "every 2h", "monthly": "30 6 1 * *",
+    rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 */2 * SUN", "either": "5 4 1-7 * SUN", "uneven": "*/45 * * * *", "season": "0 8 * 6-8 MON-FRI", "fiscal": "0 8 1 */3 *", "interval": "every 2h", "monthly": "30 6 1 * *",
              "office": "*/15 9-17 * * MON-FRI", "closing": "0 18 L * *", "noon": "0 0 12 * * SAT,SUN"}
     for name, rule in rules.items():
         stage.daemon.call("POST", "/api/cron/jobs", {"name": name, "agent_id": agent, "schedule": rule, "timezone": "Europe/Berlin", "prompt": "x"})
@@ -72,7 +72,12 @@ def case_rules_are_said_in_words(stage):
     due = [job["next_run"] for job in stage.daemon.call("GET", "/api/cron/jobs")["jobs"] if job["name"] in table.locator(".t-body .t-row").first.inner_text()]
     assert due == [min(job["next_run"] for job in stage.daemon.call("GET", "/api/cron/jobs")["jobs"])], due
     # No words are better than wrong ones.
-    expect(row("odd").locator("code")).to_have_text("5 4 1-7 * SUN")
+    expect(row("odd").locator("code")).to_have_text("5 4 */2 * SUN")
+    # Every 45 minutes is not what */45 is.
+    expect(row("uneven")).to_contain_text("Every hour at minutes 0 and 45")
+    expect(row("either")).to_contain_text("On days 1 to 7 of each month and every Sunday at 04:05")
+    expect(row("season")).to_contain_text("On weekdays at 08:00, from June to August")
+    expect(row("fiscal")).to_contain_text("On day 1 of January, April, July and October at 08:00")
     expect(row("odd").get_by_role("link", name="clock")).to_have_attribute("href", f"#/agent/{agent}")
     assert table.bounding_box()["width"] > 1500, table.bounding_box()
     access.check(page, "schedules on a wide window")

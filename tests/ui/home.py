@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import urllib.error
 
 from playwright.sync_api import expect
@@ -47,6 +48,12 @@ def case_overview(stage):
     by_day.get_by_role("button", name="Calls").click()
     expect(by_day.locator("table tbody tr").last).to_contain_text(re.compile(r"[1-9]"))
     access.check(page, "the overview")
+    # What waits is decided in place.
+    needs = region(page, "Needs you")
+    expect(needs.get_by_role("link").filter(has_text="ops wants to run a command")).to_be_visible()
+    needs.get_by_role("button", name="Reject").click()
+    expect(needs.get_by_role("link").filter(has_text="shell_exec")).to_have_count(0)
+    assert stage.daemon.call("GET", "/api/approvals?status=pending")["total"] == 0
     # What people wrote comes first; what a trigger sent has the name of its event.
     talks = region(page, "Recent conversations")
     expect(region(page, "Next runs")).to_contain_text("water the garden")
@@ -76,6 +83,8 @@ def total(table):
 
 def case_activity(stage):
     """The charts of the past are empty, fill with what agents do, and are there after a restart."""
+    # The stream of what runs now breaks off.
+    stage.allowed += ["ERR_"]
     page = stage.open("#/home")
     past = region(page, "Activity")
     expect(past).to_contain_text("Nothing happened in the last 24 hours")
@@ -96,6 +105,33 @@ def case_activity(stage):
     access.check(page, "the activity of 30 days")
     past.get_by_role("button", name="24 hours", exact=True).click()
     expect(past.get_by_role("table", name="Cost by hour, the last 24 hours", exact=True)).to_be_attached()
+
+
+def case_the_overview_is_live(stage):
+    """What runs is counted as it runs, and what it led to is there without a reload; the last hour follows."""
+    gate = stages.Gate()
+    stage.model.respond = lambda messages, body: {"text": ["done"], "gate": gate}
+    agent = stage.daemon.agent("ada")
+    page = stage.open("#/home")
+    figure = lambda name: page.locator(".stat").filter(has_text=name).locator("strong")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(figure("Running now")).to_have_text("0")
+    expect(region(page, "Needs you")).to_contain_text("Nothing needs you.")
+    expect(region(page, "By day")).to_contain_text("No model was called in the last 30 days.")
+    access.check(page, "an overview without anything")
+    sending = threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agent}/message", {"message": "count the pears"}))
+    sending.start()
+    expect(figure("Running now")).to_have_text("1")
+    gate.open()
+    sending.join()
+    expect(figure("Running now")).to_have_text("0")
+    expect(figure("Model calls today")).to_have_text("1")
+    expect(region(page, "Recent conversations")).to_contain_text("count the pears")
+    past = region(page, "Activity")
+    past.get_by_role("button", name="60 minutes").click()
+    assert total(past.get_by_role("table", name="Turns by minute, the last 60 minutes", exact=True)) == 1
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "count the plums"})
+    until("the minute is read anew", lambda: total(past.get_by_role("table", name="Turns by minute, the last 60 minutes", exact=True)) == 2)
 
 
 def case_pictures(stage):

@@ -48,6 +48,15 @@ def case_changed_settings_are_asked_for(stage):
     page.keyboard.press("Control+s")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     assert stage.daemon.call("GET", f"/api/agents/{agent}")["system_prompt"] == "Be long."
+    # To sign out asks before the session ends.
+    page.evaluate("sessionStorage.setItem('agentsvc-api-key', 'none')")
+    page.reload()
+    box.fill("Be kept.")
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    question(page).get_by_role("button", name="Cancel").click()
+    expect(box).to_have_value("Be kept.")
+    assert page.evaluate("sessionStorage.getItem('agentsvc-api-key')") == "none"
     box.fill("Be lost.")
     page.get_by_role("link", name="World").click()
     question(page).get_by_role("button", name="Discard").click()

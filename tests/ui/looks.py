@@ -45,7 +45,7 @@ def case_automation(stage):
     def step(page):
         run(page)
         page.get_by_role("button", name="Step 1, draft").click()
-        expect(dialog(page)).to_be_visible()
+        expect(page.get_by_role("complementary", name="Step").get_by_role("region", name="Output")).to_be_visible()
 
     def goals(page):
         expect(page.get_by_text("Payment works")).to_be_visible()

@@ -129,6 +129,25 @@ def case_events(stage):
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
 
 
+def case_logs(stage):
+    """Lines appear as they are written, and are filtered by level and text; a line shows all its fields."""
+    page = stage.open("#/world/logs")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    table = page.get_by_role("table", name="Log lines, newest first")
+    stage.daemon.agent("ada")
+    row = table.get_by_role("row").filter(has_text="agent spawned")
+    expect(row).to_contain_text("ada")
+    access.check(page, "the log")
+    page.get_by_label("Level").select_option("Errors")
+    expect(row).to_have_count(0)
+    page.get_by_label("Level").select_option("All levels")
+    page.get_by_label("Contains text").fill("no such line")
+    expect(row).to_have_count(0)
+    page.get_by_label("Contains text").fill("ADA")
+    row.get_by_role("button").click()
+    expect(page.get_by_role("dialog", name="agent spawned")).to_contain_text('"name": "ada"')
+
+
 def case_query(stage):
     """A query is completed, asked, its faults are marked, its answer is a table that can be kept as CSV and follows live."""
     if not has(stage, "/api/world/query"):

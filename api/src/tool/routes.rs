@@ -21,7 +21,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tools", "List the tools", |call| Box::pin(list(call)))
         .reaching(Reach::Shared)
         .large()
-        .replies(&[Reply::json::<ToolNames>(200, "the tool names")]),
+        .replies(&[Reply::json::<ToolNames>(200, "the tools")]),
     Route::get("/api/tools/{name}", "Get a tool", |call| Box::pin(show(call)))
         .reaching(Reach::Shared)
         .replies(&[Reply::json::<ToolShape>(200, "the tool with its input schema")]),
@@ -40,16 +40,34 @@ fn toolbox(call: &Call) -> Result<Arc<dyn Toolbox>, Error> {
     call.api.service::<dyn Toolbox>()
 }
 
-/// The names of all tools.
+/// The names of all tools, and what each does.
 #[derive(Serialize, JsonSchema)]
 struct ToolNames {
     tools: Vec<Cow<'static, str>>,
+    /// The same tools with what a person needs to choose among them.
+    details: Vec<ToolSummary>,
     total: usize,
 }
 
+/// One tool of the list.
+#[derive(Serialize, JsonSchema)]
+struct ToolSummary {
+    name: Cow<'static, str>,
+    /// Description given to models.
+    description: Cow<'static, str>,
+    /// Whether the configuration requires approval of each call.
+    requires_approval: bool,
+}
+
 async fn list(call: Call) -> Result<Response, Error> {
-    let tools = toolbox(&call)?.names();
-    reply::ok(&ToolNames { total: tools.len(), tools })
+    let toolbox = toolbox(&call)?;
+    let tools = toolbox.names();
+    let details = tools.iter().filter_map(|name| toolbox.tool(name)).map(|tool| ToolSummary {
+        name: tool.name,
+        description: tool.description,
+        requires_approval: tool.requires_approval,
+    });
+    reply::ok(&ToolNames { total: tools.len(), details: details.collect(), tools })
 }
 
 /// One tool.

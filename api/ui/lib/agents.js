@@ -16,6 +16,8 @@ const ASKED_MAX = 100;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 /** Agents that a field offers. */
 const OFFERED = 20;
+/** Letters of a description beside an offered name. */
+const ABOUT_MAX = 80;
 
 const names = new Map();
 
@@ -70,13 +72,13 @@ export function agentField(label, { id = null, optional = false, hint = "" } = {
   const list = h("datalist", { id: uniqueId("agents") });
   const control = h("input", {
     type: "text", list: list.id, autocomplete: "off", spellcheck: "false", value: id ? nameOf(id) : "",
-    placeholder: optional ? "No agent" : "Type a name", required: !optional,
+    placeholder: optional ? "No agent" : "Choose an agent", required: !optional,
   });
   const offer = debounce(async () => {
     try {
       const { items } = await page("/api/agents", "agents", { q: control.value.trim(), limit: OFFERED });
       for (const item of items) learn(item.id, item.name);
-      fill(list, items.map((item) => h("option", { value: item.name })));
+      fill(list, items.map((item) => h("option", { value: item.name, label: item.description ? `${item.name}: ${item.description.slice(0, ABOUT_MAX)}` : null })));
     } catch {
       // Only offers are missing; what is typed is checked when it is read.
     }
@@ -85,6 +87,17 @@ export function agentField(label, { id = null, optional = false, hint = "" } = {
   control.addEventListener("focus", offer, { once: true });
   const made = field(label, control, { hint });
   made.append(list);
+  if (!id && !optional) chooseOnly().catch(() => {});
+
+  /** Where there is one agent alone, it is the one. */
+  async function chooseOnly() {
+    const { items, total } = await page("/api/agents", "agents", { limit: 1 });
+    if (total !== 1 || items.length !== 1 || control.value !== "") return;
+    learn(items[0].id, items[0].name);
+    control.value = items[0].name;
+    control.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
   if (id) learnAll([id], () => { if (control.value === id.slice(0, 8)) control.value = nameOf(id); });
   made.read = async () => {
     const name = control.value.trim();

@@ -11,16 +11,21 @@ import { can } from "./me.js";
 
 /** The card of `approval`, of the agent `name`; `decided(decision)` is called after it. */
 export function approvalCard(approval, { name, signal, decided = () => {} }) {
-  const run = (decision) => decide(approval, callTitle(approval, name), decision).then((isDone) => isDone && decided(decision)).catch(showError);
   const note = callNote(approval);
   return h("section", { class: "approval", "aria-label": `Approval of ${approval.action}` },
     h("div", { class: "approval-head" }, icon("shield", 18), h("b", { class: "grow" }, callTitle(approval, name)), h("code", { class: "faint" }, approval.action),
       h("span", { class: "faint", title: when(approval.expires_at) }, `expires ${ago(approval.expires_at)}`)),
     note ? h("p", { class: "dim" }, note) : null,
     callBody(approval, { signal }),
-    h("div", { class: "buttons", hidden: !can("admin") },
-      h("button", { class: "primary", type: "button", onclick: () => run("approve") }, approval.answer_schema ? "Answer" : "Approve"),
-      h("button", { type: "button", onclick: () => run("reject") }, "Reject")));
+    decisionButtons(approval, { name, decided }));
+}
+
+/** The buttons that decide on `approval`; `size` is "small" where they stand in a line. */
+export function decisionButtons(approval, { name, decided = () => {}, size = "" }) {
+  const run = (decision) => decide(approval, callTitle(approval, name), decision).then((isDone) => isDone && decided(decision)).catch(showError);
+  return h("div", { class: "buttons", hidden: !can("admin") },
+    h("button", { class: `primary ${size}`, type: "button", data: { key: `approve ${approval.id}` }, onclick: () => run("approve") }, approval.answer_schema ? "Answer" : "Approve"),
+    h("button", { type: "button", class: size, data: { key: `reject ${approval.id}` }, onclick: () => run("reject") }, "Reject"));
 }
 
 /** Asks for the answer that the approval needs. A missing code is for the caller to ask for. */

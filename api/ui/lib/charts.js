@@ -4,8 +4,10 @@ import { fill, h, s } from "./dom.js";
 import { short } from "./format.js";
 
 const PAD = { right: 8, top: 8, bottom: 22 };
-/** The color of what failed. */
-export const FAILED = 2;
+/** The color of what failed: that of faults everywhere. */
+export const FAILED = "failed";
+/** The class of a series that stands at a place. */
+const seriesOf = (color, at) => `series-${color === FAILED ? FAILED : (color ?? at) % 6}`;
 /** Between the names of an axis and its lines. */
 const GAP = 8;
 /** As much room as the names of an axis have at least. */
@@ -43,13 +45,14 @@ export function sparkline(values, { label, width = 120, height = 32 } = {}) {
  * - `series`: `[{ name, values }]`, each with one value for each of `ticks`; bars are stacked. `color` is a number from 0 to 5
  *   where it is not that of the place, such as `FAILED`
  * - `ticks`: the names below, such as days; not all are written when there is no room
+ * - `none`: what it says where all values are 0
  * - `kind`: "bars" or "lines"; `format(value)` writes the values, `mark(value)` those at the axis
  *
  * `chart.node` is the element; `chart.set({ series, ticks })` draws anew. The values stand in a table for screen readers.
  */
 export class Chart {
-  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short, mark = null }) {
-    Object.assign(this, { label, series, ticks, kind, height, format, mark });
+  constructor({ label, series = [], ticks = [], kind = "bars", height = 200, format = short, mark = null, none = "None" }) {
+    Object.assign(this, { none, label, series, ticks, kind, height, format, mark });
     this.canvas = h("div", { class: "chart-canvas", style: { height: `${height}px` } });
     this.legend = h("div", { class: "legend" });
     this.tip = h("div", { class: "chart-tip", hidden: true, "aria-hidden": "true" });
@@ -83,8 +86,9 @@ export class Chart {
     const every = Math.max(1, Math.ceil(72 / slot));
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
-    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table());
-    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key series-${(color ?? at) % 6}` }, name)));
+    const isEmpty = series.every(({ values }) => values.every((value) => !(value > 0)));
+    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table(), isEmpty && h("p", { class: "chart-none" }, this.none));
+    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key ${seriesOf(color, at)}` }, name)));
     this.slot = slot;
   }
 
@@ -98,7 +102,7 @@ export class Chart {
         below += value;
         if (value <= 0) return null;
         const height = Math.max(1, y(from) - y(below));
-        return s("rect", { class: `bar series-${(color ?? n) % 6}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
+        return s("rect", { class: `bar ${seriesOf(color, n)}`, x: x(at) - wide / 2, y: y(from) - height, width: wide, height, rx: Math.min(3, wide / 3) });
       });
     });
   }
@@ -106,7 +110,7 @@ export class Chart {
   lines(x, y) {
     return this.series.map(({ values, color }, n) => {
       const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-      return s("polyline", { class: `line series-${(color ?? n) % 6}`, points });
+      return s("polyline", { class: `line ${seriesOf(color, n)}`, points });
     });
   }
 

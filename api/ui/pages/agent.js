@@ -4,7 +4,7 @@ import { learn } from "../lib/agents.js";
 import { showError } from "../lib/dialogs.js";
 import { fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { can } from "../lib/me.js";
+import { allowed, can } from "../lib/me.js";
 import { mountTabs } from "../lib/tabs.js";
 import { avatar } from "./chat/side.js";
 import { Trial } from "./agent/trial.js";
@@ -14,6 +14,8 @@ export const title = "Agent";
 const TABS = [
   { name: "overview", label: "Overview", load: () => import("./agent/overview.js") },
   { name: "settings", label: "Settings", load: () => import("./agent/settings.js") },
+  { name: "automation", label: "Automation", scope: "write", load: () => import("./agent/automation.js") },
+  { name: "files", label: "Files", load: () => import("./agent/files.js") },
   { name: "runs", label: "Runs", load: () => import("./agent/runs.js") },
 ];
 
@@ -68,7 +70,7 @@ export async function mount(root, ctx) {
     const arrange = (to) => frame.classList.toggle("alone", to[1] === "runs");
     mine.routes.push(arrange);
     arrange(path);
-    mountTabs(place, inner, { name: "agent", title, tabs: TABS, base: [agent.id], lead: avatar(agent.name), heading: [name, " ", state] });
+    mountTabs(place, inner, { name: "agent", title, tabs: allowed(TABS), base: [agent.id], lead: avatar(agent.name), heading: [name, " ", state] });
     place.querySelector(".page-head").append(tryButton ?? "");
     inner.changed(agent);
   }

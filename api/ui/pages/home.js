@@ -2,8 +2,11 @@
 
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
-import { Chart } from "../lib/charts.js";
+import { decisionButtons } from "../lib/approve.js";
+import { callTitle } from "../lib/calls.js";
+import { Chart, sparkline } from "../lib/charts.js";
 import { ruleText, whenIn } from "../lib/cron.js";
+import { showError } from "../lib/dialogs.js";
 import { fill, h, refill, skeleton, useStyles } from "../lib/dom.js";
 import { ago, count, money, moneyMark, number, short, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
@@ -11,6 +14,7 @@ import { pendingOf, readInbox } from "../lib/inbox.js";
 import { isOfPeople, learnOrigins } from "../lib/origins.js";
 import { poll, tellFaults } from "../lib/poll.js";
 import { queryRows } from "../lib/query.js";
+import { followAlways } from "../lib/stream.js";
 import { learnTitles, titleOf } from "../lib/titles.js";
 import { activity } from "./home/activity.js";
 import { showSetup } from "./home/setup.js";
@@ -18,7 +22,12 @@ import { showSetup } from "./home/setup.js";
 export const title = "Overview";
 
 const EVERY_MS = 30_000;
+/** Between two looks that are made early, because something ended or waits. */
+const SOON_MS = 4000;
 const DAYS = 30;
+/** Days of the small lines below the figures. */
+const LINE_DAYS = 14;
+const DAY_MS = 86_400_000;
 const SHOWN = 6;
 /** Conversations among which those of people are looked for. */
 const LOOKED = 24;
@@ -45,29 +54,34 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   const note = h("p", { class: "tab-note", role: "status" });
   const setup = h("div", { class: "home-setup" });
-  const figures = h("div", { class: "stat-row" });
+  const figures = h("div", { class: "stat-row home-figures" });
+  /** What runs at this moment, which the stream of the world tells. */
+  const running = { value: h("strong", {}, "–"), note: h("small", {}, ""), mark: h("span", { class: "badge", role: "status" }, "connecting") };
   const needs = h("section", { class: "card stack", "aria-label": "Needs you" }, skeleton(4));
   const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" }, skeleton(4));
   const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
   const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
-  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248 });
+  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248, none: `No model was called in the last ${DAYS} days.` });
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
     type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },
   }, label)));
   const past = activity({ signal });
   let daily = [];
+  /** Reads all anew. */
+  let again = read;
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
-    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
-    h("div", { class: "stack" }, setup, figures,
-      h("div", { class: "home-grid" }, needs, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node)),
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), running.mark, h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
+    h("div", { class: "stack" }, setup, needs, figures,
+      h("div", { class: "home-grid" }, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node), next),
       past.node,
-      h("div", { class: "home-grid three" }, talks, next, agents)))));
+      h("div", { class: "home-grid halves" }, talks, agents)))));
   tellFaults(signal, (fault) => { note.textContent = fault ? `Not updated since ${when(fault.since)}.` : ""; });
 
   async function read() {
-    const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
+    const [usage, days, spenders, inbox, history, sessions, schedules, jobs] = await Promise.all([
       get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
+      get(`/api/history?from=${encodeURIComponent(new Date(Date.now() - DAY_MS).toISOString())}&step=hour`, { signal }),
       rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
       upcoming("schedules"), upcoming("cron_jobs"), orBusy(past.read()), orBusy(showSetup(setup, ctx)),
     ]);
@@ -76,7 +90,7 @@ export async function mount(root, ctx) {
     await Promise.all([learnOrigins(conversations ?? [], { signal }), learnPrompts(due)]);
     ctx.setInbox(inbox.count, pendingOf(inbox));
     daily = days.days;
-    showFigures(usage, inbox);
+    showFigures(usage, inbox, history.points);
     showNeeds(inbox);
     showDaily();
     showTalks(conversations);
@@ -84,7 +98,7 @@ export async function mount(root, ctx) {
     showAgents(spenders);
     // Some are known by now from what else was read.
     nameLinks(root);
-    learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(root), { signal });
+    learnAll(inbox.items.map(({ agent }) => agent), () => { showNeeds(inbox); nameLinks(root); }, { signal });
   }
 
   const prompts = new Map();
@@ -108,22 +122,30 @@ export async function mount(root, ctx) {
   const head = (text, link) => h("div", { class: "bar-row tight" }, h("h2", { class: "grow" }, text), link);
   const none = (text) => h("p", { class: "dim" }, text);
 
-  function showFigures({ today }, inbox) {
+  function showFigures({ today }, inbox, points) {
     const week = daily.slice(-7);
     const sum = (name) => week.reduce((total, day) => total + day[name], 0);
+    const all = (name) => points.reduce((total, point) => total + point[name], 0);
     const yesterday = daily.at(-2);
-    const stat = (name, value, text) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), h("small", {}, text));
-    fill(figures,
-      stat("Needs you", number(inbox.count), inbox.count === 0 ? "nothing" : "see below"),
-      stat("Model calls today", number(today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : ""),
-      stat("Tokens today", short(today.input_tokens + today.output_tokens), `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days`),
-      stat("Cost today", money(daily.at(-1)?.cost_usd ?? 0), `${money(sum("cost_usd"))} in 7 days`));
+    const [failed, turns] = [all("turns_failed"), all("turns")];
+    const stat = (name, value, text, { level = "", href = null, values = null } = {}) => h("div", { class: `stat ${level}` }, h("span", {}, name), h("strong", {}, href ? h("a", { href }, value) : value), h("small", {}, text),
+      values?.some((one) => one > 0) ? sparkline(values, { label: `${name}, the last ${LINE_DAYS} days`, height: 26 }) : null);
+    const line = (value) => daily.slice(-LINE_DAYS).map(value);
+    refill(figures,
+      h("div", { class: "stat" }, h("span", {}, "Running now"), running.value, running.note),
+      stat("Needs you", number(inbox.count), inbox.count === 0 ? "nothing" : "see above", { level: inbox.count > 0 ? "is-bad" : "is-good", href: "#/inbox" }),
+      stat("Failed turns", number(failed), turns > 0 ? `of ${number(turns)} in 24 hours` : "in 24 hours", { level: failed > 0 ? "is-bad" : "" }),
+      stat("Model calls today", number(today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : "", { values: line((day) => day.request_count) }),
+      stat("Tokens today", short(today.input_tokens + today.output_tokens), `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days`, { values: line((day) => day.input_tokens + day.output_tokens) }),
+      stat("Cost today", money(daily.at(-1)?.cost_usd ?? 0), `${money(sum("cost_usd"))} in 7 days`, { values: line((day) => day.cost_usd) }));
   }
 
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
-    refill(needs, head("Needs you", many > 0 ? more("#/inbox", "Open inbox") : null), shown.length === 0 ? none("Nothing needs you.") : h("ul", { class: "lines" }, shown.map((item) => h("li", {},
-      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
+    needs.classList.toggle("is-urgent", many > 0);
+    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
+      item.approval ? decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }) : null))));
   }
 
   function showDaily() {
@@ -143,7 +165,7 @@ export async function mount(root, ctx) {
     if (sessions === null) return;
     const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN);
     for (const row of known) learn(row.agent_id, row["agent.name"]);
-    refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
+    refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet. Open the chat and send a message.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
       h("time", { class: "faint", datetime: row.updated_at, title: when(row.updated_at) }, ago(row.updated_at))))));
     learnTitles(known, (id, text) => {
@@ -154,7 +176,7 @@ export async function mount(root, ctx) {
 
   function showNext(items) {
     for (const row of items) learn(row.agent_id, row["agent.name"]);
-    refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none("Nothing is scheduled.") : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
+    refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none(["Nothing is scheduled. ", h("a", { href: "#/automation?new=1" }, "New schedule")]) : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("span", { class: "cut" }, row.name || prompts.get(row.id) || row.rule), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${ruleText(row.rule) ?? row.rule}`)),
       h("time", { class: "faint", datetime: row.next_run, title: whenIn(row.next_run, row.timezone) }, ago(row.next_run))))));
   }
@@ -162,10 +184,36 @@ export async function mount(root, ctx) {
   function showAgents(spenders) {
     for (const row of spenders) learn(row.agent_id, row.agent_name);
     const top = spenders.slice(0, SHOWN);
-    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
+    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow cut" }, agentLink(row.agent_id)), h("span", { class: "faint num" }, `${money(row.today_cost_usd)} today`), h("span", { class: "num" }, money(row.total_cost_usd))))));
   }
 
   await read();
-  poll(read, EVERY_MS, { signal, isRead: true });
+  again = poll(read, EVERY_MS, { signal, isRead: true });
+  follow();
+
+  /** Keeps what runs now, and reads the rest early when a turn ended or an approval came or went. */
+  function follow() {
+    let before = null;
+    let timer = 0;
+    const soon = () => {
+      timer ||= setTimeout(() => {
+        timer = 0;
+        again().catch(() => {});
+      }, SOON_MS);
+    };
+    signal.addEventListener("abort", () => clearTimeout(timer));
+    const say = (style, text) => { running.mark.className = `badge ${style}`; running.mark.textContent = text; };
+    followAlways(() => "/api/world/stream", {
+      signal,
+      onEvent: (name, now) => {
+        if (name !== "world") return;
+        running.value.textContent = number(now.turns_in_flight);
+        running.note.textContent = now.turns_waiting > 0 ? `${number(now.turns_waiting)} waiting` : `${count(now.agents, "agent")}`;
+        if (before && (now.turns_in_flight < before.turns_in_flight || now.approvals_pending !== before.approvals_pending)) soon();
+        before = now;
+      },
+      onState: (how) => say(...{ live: ["good", "live"], waiting: ["warn", "reconnecting"], refused: ["", "not live"] }[how]),
+    }).catch(() => say("", "not live"));
+  }
 }

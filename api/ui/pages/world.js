@@ -7,10 +7,11 @@ export const title = "World";
 
 const ABSENT = "This daemon does not support this page. Update the daemon and reload.";
 export const TABS = [
-  { name: "live", label: "Live", text: "What the daemon does now.", absent: ABSENT, load: () => import("./world/live.js") },
-  { name: "events", label: "Events", text: "Events as they are stored.", absent: ABSENT, load: () => import("./world/events.js") },
+  { name: "live", label: "Live", text: "Live activity, and the last hour.", absent: ABSENT, load: () => import("./world/live.js") },
+  { name: "events", label: "Events", text: "What happened, newest first.", absent: ABSENT, load: () => import("./world/events.js") },
+  { name: "logs", label: "Logs", text: "What the daemon logs, newest first.", absent: ABSENT, load: () => import("./world/logs.js") },
   { name: "query", label: "Query", text: "Query agents, turns, schedules and everything else.", absent: ABSENT, load: () => import("./world/query.js") },
-  { name: "snapshots", label: "Snapshots", text: "Save the world and restore it later.", absent: ABSENT, load: () => import("./world/snapshots.js") },
+  { name: "snapshots", label: "Snapshots", text: "Save the state of all agents, and restore it later.", absent: ABSENT, load: () => import("./world/snapshots.js") },
   { name: "rehearsals", label: "Rehearsals", text: "Simulate the coming days: what fires and what it costs.", absent: ABSENT, load: () => import("./world/rehearsals.js") },
 ];
 

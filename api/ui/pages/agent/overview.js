@@ -1,12 +1,15 @@
 // What an agent is and does: its figures, its prompt and model, what it may use, what acts for it, and its newest runs.
 
 import { get, page, withQuery } from "../../lib/api.js";
-import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { editBudget, spentOf } from "../../lib/budget.js";
+import { confirm, menuButton, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, modelText, money, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { allowed, can, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
+import { readOffers } from "../../lib/offers.js";
+import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { learnSaid } from "../../lib/said.js";
 import { learnTitles, titleOf } from "../../lib/titles.js";
 import { forgetPlace } from "../chat/place.js";
@@ -19,6 +22,9 @@ const SESSIONS = 5;
 /** Letters of the prompt that are shown. */
 const PROMPT_MAX = 600;
 
+/** The limits of a budget as a manifest has them. */
+const limitsOf = (budget) => (budget ? { daily: budget.daily_limit_usd * 1e6, monthly: budget.monthly_limit_usd * 1e6, hourly_tokens: budget.hourly_token_limit } : {});
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   const path = `/api/agents/${encodeURIComponent(ctx.agent.id)}`;
@@ -29,6 +35,9 @@ export async function mount(root, ctx) {
   const runs = h("section", { class: "card stack", "aria-label": "Recent runs" });
   const talks = h("section", { class: "card stack", "aria-label": "Conversations" });
   fill(root, h("div", { class: "stack" }, figures, h("div", { class: "agent-halves" }, h("div", { class: "stack" }, about, uses), h("div", { class: "stack" }, runs, talks, acts))));
+
+  /** The tools that there are, once they are known. */
+  let tools = null;
 
   /** What this key may not see is left out. */
   const orNull = (asked) => asked.catch((error) => {
@@ -44,14 +53,15 @@ export async function mount(root, ctx) {
       orNull(page("/api/schedules", "schedules", of, { signal })), orNull(page("/api/cron/jobs", "jobs", of, { signal })), orNull(page("/api/triggers", "triggers", of, { signal })),
       orNull(get(`/api/memory/agents/${key()}/count`, { signal })),
     ]);
+    tools ??= (await readOffers(["tools"], { signal })).tools;
     ctx.changed(agent);
     showFigures(metrics, budget);
     showAbout(agent);
-    showUses(agent);
+    showUses(agent, budget);
     showRuns(traces);
     learnSaid([...(traces.running ?? []), ...traces.traces].slice(0, RUNS), () => showRuns(traces), { signal });
     showTalks(sessions);
-    showActs({ schedules, jobs, triggers, memory });
+    showActs({ schedules, jobs, triggers, memory, budget });
     showActions();
   }
 
@@ -85,18 +95,20 @@ export async function mount(root, ctx) {
       prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), h("p", { class: "plain" }, prompt.length > PROMPT_MAX ? `${prompt.slice(0, PROMPT_MAX)}…` : prompt)) : h("p", { class: "dim" }, "No system prompt."));
   }
 
-  function showUses(agent) {
-    const { capabilities: can } = agent;
+  function showUses(agent, budget) {
+    const { capabilities: caps } = agent;
     const words = (list, all, none) => (list.includes("*") ? all : list.length === 0 ? none : h("ul", { class: "word-list" }, list.map((word) => h("li", { class: "word" }, word))));
-    refill(uses, head("Capabilities", null), pairs([
-      ["Tools", words(can.tools, "All tools", "None")],
+    refill(uses, head("What this agent may do", can("write") ? more(settings, "Change") : null),
+      tools ? rightsNode(rightsOf({ ...agent, limits: limitsOf(budget) }, tools)) : null,
+      h("details", { class: "changes", open: uses.querySelector("details")?.open ?? false }, h("summary", {}, icon("chevron", 14), "As the manifest says it"), pairs([
+      ["Tools", words(caps.tools, "All tools", "None")],
       ["Only", agent.tool_allowlist.length > 0 ? words(agent.tool_allowlist, "All", "None") : null],
       ["Never", agent.tool_blocklist.length > 0 ? words(agent.tool_blocklist, "All", "None") : null],
       ["Skills", agent.skills.length > 0 ? words(agent.skills, "All skills", "None") : null],
       ["MCP servers", agent.mcp_servers.length > 0 ? words(agent.mcp_servers, "All servers", "None") : null],
-      ["Network", words(can.network, "All hosts", "No hosts")], ["Shell", words(can.shell, "All commands", "No commands")],
-      ["Files", can.file_system ? "Its workspace" : "No"], ["Create agents", can.agent_spawn ? "Yes" : "No"],
-    ]));
+      ["Network", words(caps.network, "All hosts", "No hosts")], ["Shell", words(caps.shell, "All commands", "No commands")],
+      ["Files", caps.file_system ? "Its workspace" : "No"], ["Create agents", caps.agent_spawn ? "Yes" : "No"],
+    ])));
   }
 
   function showRuns(found) {
@@ -106,7 +118,7 @@ export async function mount(root, ctx) {
       ...running.slice(0, RUNS).map((run) => row(run, h("span", { class: "badge accent" }, stateText(run.state)), [run.tool_calls > 0 ? count(run.tool_calls, "tool call") : "", "running"].filter(Boolean).join(", "))),
       ...traces.map((run) => row(run, outcomeBadge(run.status), run.error || [toolsOf(run), duration(run.duration_ms), money(run.cost_usd)].filter(Boolean).join(", "))),
     ].slice(0, RUNS);
-    refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet."));
+    refill(runs, head("Recent runs", more(`#/agent/${key()}/runs`, "All runs")), lines.length > 0 ? h("ul", { class: "lines" }, lines) : h("p", { class: "dim" }, "This agent has not run yet. Send it a message, in the test chat for example; each answer is a run with its steps, time and cost."));
   }
 
   function showTalks({ items, total }) {
@@ -119,18 +131,18 @@ export async function mount(root, ctx) {
     }, { signal });
   }
 
-  function showActs({ schedules, jobs, triggers, memory }) {
+  function showActs({ schedules, jobs, triggers, memory, budget }) {
     const many = (found) => found?.total ?? found?.items.length ?? 0;
-    const name = ctx.agent.name;
     const line = (key, label, note, href) => h("li", {}, h("a", { class: "run-line", href, data: { key } }, h("span", { class: "grow" }, label), h("span", { class: "faint cut" }, note)));
     const next = [...(schedules?.items ?? []), ...(jobs?.items ?? [])].map((item) => item.next_run).filter(Boolean).sort()[0];
     const pages = new Set(allowed([{ name: "automation", scope: "write" }, { name: "memory", all: true }, { name: "library", all: true }, { name: "money", all: true }]).map((one) => one.name));
     refill(acts, head("Works with", null), h("ul", { class: "lines" },
-      pages.has("automation") ? line("times", "Schedules", [count(many(schedules) + many(jobs), "schedule"), next ? `next ${ago(next)}` : null].filter(Boolean).join(", "), withQuery("#/automation", { filter: name })) : null,
-      pages.has("automation") ? line("triggers", "Triggers", count(many(triggers), "trigger"), withQuery("#/automation/triggers", { filter: name })) : null,
+      pages.has("automation") ? line("times", "Schedules", [count(many(schedules) + many(jobs), "schedule"), next ? `next ${ago(next)}` : null].filter(Boolean).join(", "), `#/agent/${key()}/automation`) : null,
+      pages.has("automation") ? line("triggers", "Triggers", count(many(triggers), "trigger"), `#/agent/${key()}/automation`) : null,
+      line("files", "Workspace", "files of the agent", `#/agent/${key()}/files`),
       pages.has("memory") ? line("memory", "Memory", memory ? count(memory.count, "entry", "entries") : "", withQuery("#/memory", { agent: ctx.agent.id })) : null,
       pages.has("library") ? line("skills", "Skills", ctx.agent.skills.length === 0 ? "all skills" : count(ctx.agent.skills.length, "skill"), "#/library") : null,
-      pages.has("money") ? line("budget", "Budget", "limits and spending", "#/money") : null));
+      pages.has("money") ? line("budget", "Budget", budget ? `${spentOf(budget.today_spent_usd, budget.daily_limit_usd)} today` : "limits and spending", "#/money") : null));
   }
 
   function showActions() {
@@ -143,6 +155,7 @@ export async function mount(root, ctx) {
     const { api } = ctx;
     return [
       { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: isRunning ? "write" : "chat", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [ctx.agent.id] }); await again(); toast(isRunning ? "Stopped" : "Started"); } },
+      { label: "Change the budget", icon: "money", scope: "write", all: true, run: async () => { if (await editBudget({ title: `Budget of ${ctx.agent.name}`, path: `/api/budget/agents/${key()}`, signal })) await again(); } },
       { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `${path}/clone`, {}); toast(`${made.name} was created.`); ctx.go(["agent", made.agent_id]); } },
       { label: "Delete the agent", icon: "trash", danger: true, run: remove },
     ];

@@ -44,7 +44,7 @@ export async function mount(root, ctx) {
     const toml = await (await send("GET", withQuery(`/api/templates/${encodeURIComponent(agent.name)}/toml`, { source: "agent" }), { signal, accept: "*/*" })).text();
     const { manifest } = await check(toml);
     base = { name: agent.name, manifest, toml, values: valuesOf(agent.name, manifest, agent.mode) };
-    form.set(base.values);
+    form.set(base.values, base.manifest);
     text.set(toml);
     fill(place, views[view].node);
     show();
@@ -104,7 +104,7 @@ export async function mount(root, ctx) {
   }
 
   function reset() {
-    form.set(base.values);
+    form.set(base.values, base.manifest);
     text.set(base.toml);
     show();
   }

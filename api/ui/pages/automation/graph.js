@@ -1,13 +1,14 @@
 // A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
 
 import { h, refill, s, uniqueId } from "../../lib/dom.js";
+import { duration } from "../../lib/format.js";
 import { perFrame } from "../../lib/poll.js";
 
-const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
+const BOX = { height: 62, gapX: 22, gapY: 48, top: 56 };
 /** Pixels that the pointer goes before a step is dragged. */
 const DRAG_FROM = 6;
 /** A box is as wide as there is room for the widest row; narrower than that the graph scrolls. */
-const WIDTH = { min: 118, max: 190 };
+const WIDTH = { min: 118, max: 210 };
 
 /** The steps as rows: a fan-out is one row of several. */
 function rowsOf(steps) {
@@ -39,6 +40,7 @@ function noteOf(step, run) {
     const parts = [run.state];
     if (run.attempts > 1) parts.push(`attempt ${run.attempts}`);
     if (run.iterations > 1) parts.push(`round ${run.iterations}`);
+    if (run.started_at && run.completed_at) parts.push(duration(Date.parse(run.completed_at) - Date.parse(run.started_at)));
     return parts.join(", ");
   }
   if (step.output) return `“${step.output.replace(/\s+/g, " ").trim()}”`;
@@ -81,7 +83,7 @@ export class Graph {
     const each = inside > 0 ? (inside - 4 - (most - 1) * BOX.gapX) / most : WIDTH.max;
     this.wide = Math.floor(Math.min(WIDTH.max, Math.max(WIDTH.min, each)));
     const width = most * this.wide + (most - 1) * BOX.gapX + 4;
-    const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 4;
+    const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 12;
     const middle = width / 2;
     const place = (row, at) => {
       const span = row.steps.length * this.wide + (row.steps.length - 1) * BOX.gapX;
@@ -127,7 +129,7 @@ export class Graph {
     const note = step.isFaulty ? "Something is missing" : noteOf(step, run);
     const box = act(s("g", {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
-      "aria-pressed": this.add ? String(index === this.chosen) : null,
+      "aria-pressed": String(index === this.chosen),
     }, s("title", {}, `${name}: ${note}`),
     s("rect", { x, y, width: this.wide, height: BOX.height, rx: 10 }),
     s("circle", { class: "graph-dot", cx: x + 18, cy: y + 24, r: 5 }),

@@ -47,7 +47,7 @@ export function ruleField(rule, onchange) {
   const shown = { interval: [every, unit], daily: [time], weekdays: [time], weekly: [day, time], monthly: [date, time], once: [at], rule: [text, chips] };
   const mode = () => repeat.control.value;
   const place = h("div", { class: "rule-parts" });
-  const made = h("div", { class: "stack" }, repeat, place);
+  const made = h("div", { class: "form-row" }, repeat, place);
 
   function show() {
     place.className = `rule-parts ${shown[mode()].length > 1 && mode() !== "rule" ? "form-row" : "stack"}`;

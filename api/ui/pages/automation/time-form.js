@@ -14,7 +14,7 @@ import { KINDS } from "./times.js";
 /** Asks for a new one, which begins as `draft`, or for changes of `item`; gives the record, or null when it was left. */
 export async function editTime(item, draft = null) {
   const from = item ?? draft;
-  const agent = agentField("Agent", { id: item?.agent_id ?? null });
+  const agent = agentField("Agent", { id: from?.agent_id ?? null });
   const name = field("Name", textInput(from?.name, { maxlength: 256 }), { hint: "Optional. Without one, the list shows the prompt." });
   const rule = ruleField(from?.rule, () => preview());
   const zone = field("Time zone", textInput(item?.timezone ?? HERE, { spellcheck: "false" }));
@@ -53,8 +53,8 @@ export async function editTime(item, draft = null) {
   return ask({
     title: item ? "Edit schedule" : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
     body: [
-      h("div", { class: "form-row" }, agent, name), prompt, rule, zone, next,
-      h("div", { class: "form-row three" }, missed, overlap, session), enabled,
+      h("div", { class: "form-row" }, agent, name), prompt, rule, h("div", { class: "form-row" }, zone, session), next,
+      h("div", { class: "form-row" }, missed, overlap), enabled,
     ],
     submit: async () => {
       const [agent_id] = await checkAll(() => agent.read(), () => needed(prompt, "Enter the prompt."));

@@ -19,6 +19,8 @@ const PAGE = 200;
 /** Rows on the time line; the others are in the list below. */
 const DRAWN_MAX = 40;
 const EVERY_MS = 5000;
+/** Behind each moment: what does not run stands last. */
+const LATEST = "9999";
 /** Letters of a prompt that stand for a name. */
 const LABEL_MAX = 200;
 
@@ -45,6 +47,8 @@ const addressOf = (item, rest = "") => `${KINDS[item.kind].path}/${item.id}${res
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
+  /** The agent whose page this is a part of, or null for all. */
+  const own = ctx.agent?.id ?? null;
   let items = [];
   let filter = (ctx.query.get("filter") ?? "").toLowerCase();
   const cursors = { schedule: null, job: null };
@@ -53,7 +57,7 @@ export async function mount(root, ctx) {
 
   const axis = new Axis({ signal, open: (item) => edit(item) });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: own ? "Filter by name or rule" : "Filter by name, agent or rule", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
     label: "Schedules", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
     empty: "No matching schedules.",
@@ -61,12 +65,12 @@ export async function mount(root, ctx) {
       { label: "Name", width: "minmax(0, 1.7fr)", sort: (item) => item.label, cell: nameCell },
       { label: "Repeats", width: "minmax(0, 1.7fr)", side: true, cell: ruleCell },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => agentLink(item.agent_id) },
-      { label: "Next run", width: "minmax(0, 1.2fr)", side: true, sort: (item) => item.next_run ?? "~", cell: nextCell },
+      { label: "Next run", width: "minmax(0, 1.2fr)", side: true, sort: (item) => (item.enabled && item.next_run) || LATEST, cell: nextCell },
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
       { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
       { label: "Actions", width: "92px", slim: "76px", end: true, cell: actionsCell },
-    ],
+    ].filter(({ label }) => own === null || label !== "Agent"),
   });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
   const ranges = h("div", { class: "segments", role: "group", "aria-label": "Timeline range" },
@@ -92,7 +96,7 @@ export async function mount(root, ctx) {
     for (const kind of Object.keys(KINDS)) {
       cursors[kind] = null;
       for (let n = 0; n < pages; n += 1) {
-        const { items: some, next } = await page(KINDS[kind].path, KINDS[kind].list, { limit: PAGE, cursor: cursors[kind] }, { signal });
+        const { items: some, next } = await page(KINDS[kind].path, KINDS[kind].list, { agent_id: own, limit: PAGE, cursor: cursors[kind] }, { signal });
         found.push(...some.map((record) => normal(kind, record)));
         cursors[kind] = next;
         if (!next) break;
@@ -115,7 +119,7 @@ export async function mount(root, ctx) {
       return;
     }
     if (list.parentNode !== root) fill(root, list);
-    const next = (item) => (item.enabled && item.next_run) || "~";
+    const next = (item) => (item.enabled && item.next_run) || LATEST;
     const rows = (filter === "" ? [...items] : items.filter((item) => `${item.label} ${nameOf(item.agent_id)} ${item.rule}`.toLowerCase().includes(filter))).sort((a, b) => next(a).localeCompare(next(b)) || a.label.localeCompare(b.label));
     table.set(rows);
     more.hidden = !isMore;
@@ -202,7 +206,7 @@ export async function mount(root, ctx) {
   }
 
   async function edit(item, draft = null) {
-    const made = await editTime(item, draft);
+    const made = await editTime(item, item ? null : { agent_id: own, ...draft });
     if (!made) return;
     if (made.agent_name) learn(made.agent_id, made.agent_name);
     toast(item ? "Saved" : "Created");

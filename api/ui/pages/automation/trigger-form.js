@@ -6,6 +6,7 @@ import { checkAll, faultAt, needed } from "../../lib/checks.js";
 import { choice, numberInput, numberOf, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
+import { count, duration } from "../../lib/format.js";
 
 /** Kinds of patterns with their words. */
 const KINDS = [
@@ -23,6 +24,17 @@ const KINDS = [
   ["custom", "Custom event"], ["content_match", "Text that contains..."],
 ];
 const WORDS = new Map(KINDS);
+/** The same by what they are about, in the order of the form. */
+const GROUPS = [
+  ["Messages and turns", ["turn_completed", "turn_failed", "turn_started", "message_received", "content_match", "session_compacted"]],
+  ["Your own", ["custom"]],
+  ["Tasks", ["task_posted", "task_claimed", "task_completed", "task_failed"]],
+  ["Automation", ["schedule_fired", "cron_fired", "workflow_started", "workflow_completed", "workflow_failed"]],
+  ["Approvals and budgets", ["approval_requested", "approval_resolved", "budget_warning", "budget_exceeded"]],
+  ["Tools and memory", ["tool_called", "tool_refused", "tool_unknown", "memory_updated", "knowledge_updated"]],
+  ["Agents", ["agent_spawned", "agent_started", "agent_stopped", "agent_updated", "agent_terminated"]],
+  ["Several", ["lifecycle", "system", "all"]],
+];
 
 /** Kinds that take no name of an agent. */
 const NAMELESS = new Set(["all", "lifecycle", "system", "custom", "content_match", "task_posted"]);
@@ -43,16 +55,17 @@ export function patternText(pattern) {
 export function editTrigger(item, draft = null) {
   const from = item ?? draft;
   const [known, values] = typeof from?.pattern === "string" ? [from.pattern, {}] : (Object.entries(from?.pattern ?? {})[0] ?? ["turn_failed", {}]);
-  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
+  const agent = agentField("Agent", { id: from?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
   const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true, hint: "Optional. It receives the prompt instead." });
-  const kind = field("When", choice(KINDS, known));
+  const kind = field("When", choice([], known));
+  for (const [label, names] of GROUPS) kind.control.append(h("optgroup", { label }, names.map((name) => h("option", { value: name, selected: name === known }, WORDS.get(name)))));
   const name = field("Only agents named", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));
   const assignee = field("Only for", choice([["", "Any agent"], ["self", "This agent"], ["unassigned", "Unassigned tasks"]], values?.assignee_match ?? ""));
   const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
   const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
   const prompt = field("Prompt", textBox(from?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
-  const fires = field("Fires at most", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "The trigger stops after so many." });
-  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds between two fires, at least." });
+  const fires = field("Max fires", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "Leave empty for no limit." });
+  const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Minimum seconds between two fires." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const arrange = () => {
@@ -64,6 +77,15 @@ export function editTrigger(item, draft = null) {
   };
   kind.control.addEventListener("change", arrange);
   arrange();
+  /** What the trigger does, in one sentence. */
+  const told = h("p", { class: "preview", role: "status" });
+  const tell = () => {
+    const text = (made) => (made.hidden ? "" : made.control.value.trim());
+    const values = { name_pattern: text(name), assignee_match: text(assignee), event_type: text(type), substring: text(part) };
+    const what = patternText({ [kind.control.value]: values });
+    const limits = [numberOf(fires.control) > 0 ? `at most ${count(numberOf(fires.control), "time")}` : "", numberOf(cooldown.control) > 0 ? `at most every ${duration(numberOf(cooldown.control) * 1000)}` : ""].filter(Boolean).join(", ");
+    told.textContent = `${what}: ${text(target) || text(agent) || "the agent"} is sent the prompt${limits ? `, ${limits}` : ""}.`;
+  };
   if (item) for (const made of [agent, kind, name, assignee, type, part]) made.control.disabled = true;
 
   const pattern = () => {
@@ -80,13 +102,15 @@ export function editTrigger(item, draft = null) {
     if (word === "task_posted") return { task_posted: text(assignee) === "" ? {} : { assignee_match: text(assignee) } };
     return { [word]: NAMELESS.has(word) || text(name) === "" ? {} : { name_pattern: text(name) } };
   };
+  for (const made of [kind, name, assignee, type, part, agent, target, fires, cooldown]) made.addEventListener("input", tell);
+  tell();
   return ask({
     title: item ? "Edit trigger" : "New trigger", wide: true, action: item ? "Save" : "Create",
     fields: { agent_id: agent, target_agent_id: target, pattern: kind, "pattern.custom": type, "pattern.content_match": part, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
     body: [
       h("div", { class: "form-row" }, kind, h("div", {}, name, assignee, type, part)),
       item ? h("p", { class: "hint" }, "The event of a trigger cannot be changed. Create a new trigger instead.") : null,
-      h("div", { class: "form-row" }, agent, target), prompt, h("div", { class: "form-row three" }, fires, cooldown, session), enabled,
+      h("div", { class: "form-row" }, agent, target), prompt, h("div", { class: "form-row three" }, fires, cooldown, session), told, enabled,
     ],
     submit: async () => {
       const [target_agent_id, agent_id, matched] = await checkAll(() => target.read(), () => (item ? null : agent.read()), () => (item ? null : pattern()), () => needed(prompt, "Enter the prompt."));

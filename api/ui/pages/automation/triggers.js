@@ -24,13 +24,15 @@ const badge = (word) => h("span", { class: `badge ${ENDS[word] ?? ""}` }, String
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
+  /** The agent whose page this is a part of, or null for all. */
+  const own = ctx.agent?.id ?? null;
   let items = [];
   let pages = 1;
   let next = null;
   let filter = (ctx.query.get("filter") ?? "").toLowerCase();
 
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: own ? "Filter by event or prompt" : "Filter by agent, event or prompt", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
   const table = new Table({
     label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No matching triggers.",
@@ -42,7 +44,7 @@ export async function mount(root, ctx) {
       { label: "Fired", width: "96px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
       { label: "Actions", width: "60px", slim: "48px", end: true, cell: actionsCell },
-    ],
+    ].filter(({ label }) => own === null || label !== "Agent"),
   });
   const list = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
   const nothing = emptyState({
@@ -51,14 +53,14 @@ export async function mount(root, ctx) {
   });
   nothing.append(examples(TRIGGERS, (draft) => edit(null, draft)));
   fill(ctx.actions,
-    seesAll() ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
+    seesAll() && own === null ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
     h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));
 
   async function read() {
     const found = [];
     next = null;
     for (let n = 0; n < pages; n += 1) {
-      const some = await page("/api/triggers", "triggers", { limit: PAGE, cursor: next }, { signal });
+      const some = await page("/api/triggers", "triggers", { agent_id: own, limit: PAGE, cursor: next }, { signal });
       found.push(...some.items);
       next = some.next;
       if (!next) break;
@@ -134,7 +136,7 @@ export async function mount(root, ctx) {
   }
 
   async function edit(item, draft = null) {
-    if (!(await editTrigger(item, draft))) return;
+    if (!(await editTrigger(item, item ? null : { agent_id: own, ...draft }))) return;
     toast(item ? "Saved" : "Created");
     await again();
   }

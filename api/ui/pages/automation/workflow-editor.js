@@ -1,8 +1,8 @@
 // The editor of a workflow: the graph, which steps are added to and chosen in, and beside it the chosen step with a test of it.
 
-import { call } from "../../lib/api.js";
+import { call, get, page } from "../../lib/api.js";
 import { textInput } from "../../lib/controls.js";
-import { faultText, toast } from "../../lib/dialogs.js";
+import { faultText, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
@@ -13,7 +13,7 @@ import { stepForm } from "./workflow-form.js";
 
 const STEPS_MAX = 64;
 /** Workflows to begin with: label, description, steps. The agents are chosen in the steps. */
-const TEMPLATES = [
+export const TEMPLATES = [
   ["One step", "One agent answers", [{ mode: "sequential" }]],
   ["Draft and review", "One agent drafts, another reviews, the first revises", [
     { name: "Draft", prompt: "Write a draft about: {{input}}", output_var: "draft" },
@@ -27,29 +27,30 @@ const TEMPLATES = [
 ];
 
 /**
- * Opens the editor in `root` for `item`, or for a new workflow (null). `saved(id)` is called when it is stored, `left()` when it is closed
+ * Opens the editor in `root` for `item`, or for a new workflow (null) that begins with one of the `TEMPLATES`. `saved(id, { isRun })` is called when it is stored, `left()` when it is closed
  * without. `signal` ends with the part of the page.
  */
-export async function openEditor(root, { item, signal, saved, left }) {
+export async function openEditor(root, { item, template = null, signal, saved, left }) {
   await useStyles(new URL("../../styles/chat.css", import.meta.url));
   const name = field("Name", textInput(item?.name, { required: true }));
-  const about = field("Description", textInput(item?.description));
+  const about = field("Description", textInput(item?.description ?? template?.[1]));
   const graph = new Graph({ signal, open: (index) => choose(index), add: (index) => add(index), move: (from, to) => moveTo(from, to) });
   const panel = h("aside", { class: "flow-panel card stack", "aria-label": "Step" });
   const fault = h("p", { class: "fault", role: "alert" });
   const save = h("button", { type: "submit", class: "primary" }, item ? "Save" : "Create");
+  const run = can("chat") && h("button", { type: "button", onclick: () => store(true) }, icon("play", 17), item ? "Save and run" : "Create and run");
   const note = h("p", { class: "hint grow", role: "status" });
   const tested = new Tested();
   tested.changed = () => changed();
   /** `{ form, test }` of each step. */
-  let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
+  let steps = (item?.steps ?? template?.[2] ?? [{ mode: "sequential" }]).map(made);
   let chosen = 0;
   /** Steps that lack something, since it was tried to save them. */
   let faulty = new Set();
   let kept = JSON.stringify(body());
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
-    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => left() }, icon("back", 17), "Back"), note, save),
+    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => left() }, icon("back", 17), "Back"), note, run, save),
     h("div", { class: "form-row", oninput: () => changed() }, name, about), item ? null : templates(), fault,
     h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
 
@@ -141,7 +142,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
     return first < 0 && name.control.value.trim() !== "";
   }
 
-  async function store() {
+  async function store(isRun = false) {
     fault.textContent = "";
     const all = { name, description: about };
     steps.forEach(({ form }, at) => Object.entries(form.fields).forEach(([key, one]) => { all[`steps[${at}].${key}`] = one; }));
@@ -152,7 +153,7 @@ export async function openEditor(root, { item, signal, saved, left }) {
       const found = await (item ? call("PUT", `/api/workflows/${item.id}`, body()) : call("POST", "/api/workflows", body()));
       kept = JSON.stringify(body());
       close();
-      saved(item?.id ?? found.workflow_id);
+      saved(item?.id ?? found.workflow_id, { isRun });
     } catch (error) {
       const at = /^steps\[(\d+)\]/.exec(error.field ?? "")?.[1];
       if (at !== undefined && steps[at]) choose(Number(at), { focus: false });
@@ -170,4 +171,17 @@ export async function openEditor(root, { item, signal, saved, left }) {
   fill(root, frame);
   choose(0, { focus: false });
   if (!item) name.control.focus();
+  else learnRun().catch(showError);
+
+  /** What the steps gave in the newest run that was completed: tests begin with it. */
+  async function learnRun() {
+    const { items } = await page(`/api/workflows/${item.id}/runs`, "runs", {}, { signal });
+    const newest = items.findLast(({ state }) => state === "Completed");
+    if (!newest) return;
+    const done = await get(`/api/workflows/runs/${newest.id}`, { signal });
+    const names = done.steps.map((step) => step.name);
+    // Another step may stand in that place by now.
+    if (steps.some(({ form }, at) => (form.sketch().name || `step-${at + 1}`) !== names[at])) return;
+    tested.learn(done.input, steps.map(({ form }, at) => ({ form, variable: form.sketch().output_var, output: done.steps[at].output })));
+  }
 }

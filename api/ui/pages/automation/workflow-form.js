@@ -3,6 +3,7 @@
 import { agentField, learn, nameOf } from "../../lib/agents.js";
 import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
 import { field, h, refill } from "../../lib/dom.js";
+import { icon } from "../../lib/icons.js";
 
 const MODES = [["sequential", "After the previous step"], ["fan_out", "In parallel with adjacent steps"], ["collect", "Join the outputs"], ["conditional", "Only if a condition is true"], ["loop", "Repeat until a condition is true"]];
 const ERRORS = [["fail", "The run fails"], ["skip", "Continue without it"], ["retry", "Try again"]];
@@ -32,7 +33,7 @@ export function stepForm(step, changed) {
   if (step.agent_id && step.agent_name) learn(step.agent_id, step.agent_name);
   const agent = agentField("Agent", { optional: true });
   agent.control.value = step.agent_name || (step.agent_id ? nameOf(step.agent_id) : "");
-  agent.control.placeholder = "Type a name";
+  agent.control.placeholder = "Choose an agent";
   const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 6));
   const offered = h("div", { class: "variables", role: "group", "aria-label": "Insert a variable" });
   prompt.append(offered);
@@ -50,8 +51,10 @@ export function stepForm(step, changed) {
     until.hidden = rounds.hidden = word !== "loop";
     retries.hidden = errors.control.value !== "retry";
   };
-  const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, name, mode, agent, prompt, condition,
-    h("div", { class: "form-row" }, until, rounds), output, h("div", { class: "form-row" }, errors, retries), timeout);
+  const more = h("details", { class: "step-more", open: Boolean(step.timeout_secs || (step.error_mode && step.error_mode !== "fail")) }, h("summary", {}, icon("chevron", 14), "Output name, errors and timeout"),
+    h("div", { class: "stack" }, output, h("div", { class: "form-row" }, errors, retries), timeout));
+  const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition,
+    h("div", { class: "form-row" }, until, rounds), more);
   arrange();
   const text = (made) => made.control.value.trim();
   const insert = (word) => {
@@ -60,7 +63,7 @@ export function stepForm(step, changed) {
     control.focus();
     changed();
   };
-  const offer = (names) => refill(offered, names.map((word) => h("button", { type: "button", class: "small quiet mono", data: { key: word }, onclick: () => insert(word) }, `{{${word}}}`)));
+  const offer = (names) => refill(offered, h("span", { class: "hint" }, "Insert"), names.map((word) => h("button", { type: "button", class: "small variable mono", data: { key: word }, onclick: () => insert(word) }, `{{${word}}}`)));
   const sketch = () => ({ name: text(name), mode: mode.control.value, agent_name: text(agent), max_iterations: numberOf(rounds.control) ?? 5, output_var: text(output) });
   const read = () => {
     const word = mode.control.value;
@@ -87,6 +90,14 @@ export function stepForm(step, changed) {
     for (const [made, , words] of missing) made.fault(words);
     return missing[0]?.[0] ?? null;
   };
+  // What is refused is seen.
+  for (const made of [output, errors, retries, timeout]) {
+    const { fault } = made;
+    made.fault = (words) => {
+      if (words) more.open = true;
+      fault(words);
+    };
+  }
   const fields = { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, max_retries: retries, timeout_secs: timeout };
   return { node, agent, sketch, read, offer, fields, check };
 }

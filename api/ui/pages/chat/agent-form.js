@@ -1,11 +1,11 @@
 // A new agent as a form. It writes into the text of the manifest, which is what is sent, and is filled from what the daemon read of it.
 
 import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
-import { showError } from "../../lib/dialogs.js";
-import { field, fill, h } from "../../lib/dom.js";
-import { modelText } from "../../lib/format.js";
+import { field, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
+import { serverChoice, skillChoice, toolChoice } from "../../lib/offers.js";
 import { wordsField } from "../../lib/words.js";
+import { modelField } from "./model-field.js";
 import { hasValue, keysOf, textAt, withValue } from "./agent-toml.js";
 
 /** Where the manifest has the values of the fields; those after the first are other ways to write the same. */
@@ -45,19 +45,22 @@ export class AgentForm {
     const write = (key, read) => (control) => { control.addEventListener("input", () => this.write(key, read(control))); return control; };
     const text = (key, control) => write(key, ({ value }) => value)(control);
     const limit = (key, label, step) => field(label, write(key, numberOf)(numberInput("", { min: 0, step, placeholder: "no limit" })));
-    const list = (key, label, hint, names) => {
-      const made = wordsField(label, [], { hint, offers: names, onchange: () => this.write(key, made.read()) });
+    const list = (key, label, hint, choose) => {
+      const made = wordsField(label, [], { hint, offers: choose.rows.map(({ name }) => name), choose, onchange: () => this.write(key, made.read()) });
       return made;
     };
     this.fields = {
       name,
       description: field("Description", text("description", textInput("", { placeholder: "What the agent is for" }))),
       system_prompt: field("System prompt", text("system_prompt", textBox("", 6, { class: "prompt-box", placeholder: "You are a helpful assistant." })), { hint: "How the agent should act. Sent at the start of every prompt." }),
-      model: this.modelField(),
+      model: modelField({
+        title: () => "Model of the new agent", fallback: () => "Default model of the daemon",
+        onchange: ({ provider, model }) => { this.write("provider", provider); this.write("model", model); },
+      }),
       profile: field("Tools", choice([[ALL, "All tools"], ...offers.profiles.map(({ name }) => [name, `Profile: ${name}`]), [SOME, "Only chosen tools"], [NONE, "No tools"]], ALL, { onchange: () => this.choseTools() }), { hint: " " }),
-      tools: list("tools", "Chosen tools", "* grants all, file_* all whose names begin with file_.", offers.tools),
-      skills: list("skills", "Skills", "Empty: all skills.", offers.skills),
-      mcp_servers: list("mcp_servers", "MCP servers", "Servers whose tools it may call.", offers.servers),
+      tools: list("tools", "Chosen tools", "* grants all, file_* all whose names begin with file_.", toolChoice(offers.tools, offers.servers)),
+      skills: list("skills", "Skills", "Empty: all skills.", skillChoice(offers.skills)),
+      mcp_servers: list("mcp_servers", "MCP servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
       daily_limit_usd: limit("daily_limit_usd", "Daily limit (USD)", "any"),
       monthly_limit_usd: limit("monthly_limit_usd", "Monthly limit (USD)", "any"),
       hourly_token_limit: limit("hourly_token_limit", "Hourly limit (tokens)", 1),
@@ -69,34 +72,6 @@ export class AgentForm {
       h("div", { class: "form-row" }, fields.skills, fields.mcp_servers),
       h("div", { class: "form-row three" }, fields.daily_limit_usd, fields.monthly_limit_usd, fields.hourly_token_limit)));
     this.node = h("div", { class: "stack" }, fields.description, fields.system_prompt, h("div", { class: "form-row" }, fields.model, fields.profile), fields.tools, this.more, this.others, this.fault);
-  }
-
-  modelField() {
-    this.modelButton = h("button", { class: "pick", type: "button", onclick: () => this.pickModel().catch(showError) });
-    this.noModel = h("button", { class: "quiet small", type: "button", hidden: true, onclick: () => { this.setModel("", ""); this.modelButton.focus(); } }, "Use the default model");
-    const made = field("Model", this.modelButton);
-    made.insertBefore(this.noModel, made.lastChild);
-    return made;
-  }
-
-  async pickModel() {
-    const { pickModel } = await import("./models.js");
-    const chosen = await pickModel({ title: "Model of the new agent", present: this.values });
-    if (chosen) this.setModel(chosen.provider, chosen.id);
-  }
-
-  setModel(provider, model) {
-    this.write("provider", provider);
-    this.write("model", model);
-    this.drawModel();
-  }
-
-  drawModel() {
-    const { provider, model } = this.values;
-    const text = provider || model ? modelText(provider, model) : "Default model of the daemon";
-    fill(this.modelButton, h("span", { class: "cut grow" }, text), icon("chevron", 14));
-    this.modelButton.setAttribute("aria-label", `Model: ${text}`);
-    this.noModel.hidden = !provider && !model;
   }
 
   /** Another choice of tools: a profile stands alone, for tools that are named take its place. */
@@ -150,7 +125,7 @@ export class AgentForm {
     for (const key of ["tools", "skills", "mcp_servers"]) fields[key].set(values[key]);
     fields.profile.control.value = isProfile ? profile : values.tools.length === 0 ? NONE : values.tools.includes("*") && values.tools.length === 1 ? ALL : SOME;
     this.more.open ||= ["skills", "mcp_servers"].some((key) => values[key].length > 0) || Boolean(values.daily_limit_usd || values.monthly_limit_usd || values.hourly_token_limit);
-    this.drawModel();
+    fields.model.set(model);
     this.drawTools();
     this.clearFaults();
     const others = keysOf(text).filter((key) => !SHOWN.has(key));

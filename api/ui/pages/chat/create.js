@@ -7,6 +7,7 @@ import { modelText } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { readOffers } from "../../lib/offers.js";
+import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { AgentForm } from "./agent-form.js";
 import { textAt, withValue } from "./agent-toml.js";
 
@@ -46,7 +47,7 @@ export async function createAgent(api, { toml = null, name = null } = {}) {
     title: "New agent",
     wide: true,
     action: "Create agent",
-    body: [h("div", { class: "create" }, picker.node, editor.node)],
+    body: [h("div", { class: "create" }, picker.node, editor.node, editor.rights)],
     submit: () => editor.store(),
   });
 }
@@ -127,7 +128,7 @@ class Picker {
 /** The manifest as a form and as its text, and what the daemon says to it. The text is what is sent. */
 class Editor {
   constructor(api, offers) {
-    Object.assign(this, { api, round: 0, view: "form", isFilled: false });
+    Object.assign(this, { api, tools: offers.tools, round: 0, view: "form", isFilled: false });
     this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, data: { first: "" }, oninput: () => this.form.write("name", this.name.value) });
     this.nameField = field("Name", this.name);
     this.area = h("textarea", { class: "code", rows: "18", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", oninput: () => this.typed() });
@@ -138,6 +139,7 @@ class Editor {
       type: "button", data: { key }, onclick: () => this.turn(key).catch(showError),
     }, label)));
     this.place = h("div");
+    this.rights = h("section", { class: "create-rights", "aria-label": "What this agent may do", hidden: true });
     this.node = h("div", { class: "create-editor" }, h("div", { class: "create-name" }, this.nameField, this.switches), this.place, this.verdict);
     this.soon = debounce(() => this.check(), CHECK_PAUSE_MS);
     this.show("form");
@@ -207,6 +209,8 @@ class Editor {
       this.isFilled = true;
       this.form.clearFaults();
       this.nameField.fault(found.name_taken ? `An agent named “${found.name}” already exists. Choose another name.` : "");
+      this.rights.hidden = false;
+      fill(this.rights, h("h3", {}, "What this agent may do"), rightsNode(rightsOf(found.manifest, this.tools)));
       fill(this.verdict, found.name_taken ? null : [icon("check", 16), h("span", {}, `Valid. ${summary(found)}`)]);
     } catch (error) {
       if (round !== this.round) return;

@@ -6,6 +6,7 @@ import { ask, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
+import { mark } from "../../lib/marks.js";
 import { factsOf } from "../../lib/models.js";
 
 /** Models of providers that need no key, or have one, and the names of all providers by their ids. */
@@ -28,8 +29,8 @@ export async function pickModel({ title, action = "Use this model", present, sub
   const fits = (q) => models.filter((model) => `${model.provider} ${providerOf(model)} ${model.id} ${model.display_name} ${model.aliases.join(" ")}`.toLowerCase().includes(q.toLowerCase()));
   const list = new VirtualList({
     label: "Models", rowHeight: 50, keyOf: key,
-    row: (model) => h("div", { class: "item" }, icon(key(model) === now ? "check" : "world", 17),
-      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model))))),
+    row: (model) => h("div", { class: "item" }, mark(model.provider, 28),
+      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model)))), key(model) === now ? icon("check", 17) : null),
     read: async (_, q) => ({ items: fits(q ?? ""), next: null }),
     open: (model) => {
       chosen = model;

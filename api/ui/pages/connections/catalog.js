@@ -6,6 +6,7 @@ import { ask, showError } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { commandText, kindText, targetText } from "./words.js";
 
@@ -69,7 +70,7 @@ export async function mount(root, ctx) {
 
   function card(entry) {
     // The icon is text of the entry: a sign of its own, or a name that this page does not have.
-    const sign = entry.icon && !/[:\w]/.test(entry.icon) ? h("span", { class: "card-sign", "aria-hidden": "true" }, [...entry.icon].slice(0, 2).join("")) : icon("tool", 20);
+    const sign = entry.icon && !/[:\w]/.test(entry.icon) ? h("span", { class: "card-sign", "aria-hidden": "true" }, [...entry.icon].slice(0, 2).join("")) : mark(entry.id, 32);
     const install = can("admin") && h("button", { type: "button", data: { key: `install ${entry.id}` }, "aria-label": `Install ${entry.name || entry.id}`, onclick: () => add(entry).catch(showError) }, icon("plus", 16), "Install");
     const open = h("a", { class: "button", href: `#/connections/servers/${encodeURIComponent(entry.id)}`, "aria-label": `Open ${entry.name || entry.id}` }, "Open");
     return h("li", { class: "card connection-card" },

@@ -35,9 +35,6 @@ export const sendBadge = (send) => h("span", { class: `badge ${SENDS[send.status
 /** The path of a channel. */
 export const channelPath = (name, rest = "") => `/api/channels/${encodeURIComponent(name)}${rest}`;
 
-/** The sign of a platform: one of its own, or the usual one. */
-export const signOf = (entry) => (entry.icon && !/[:\w]/.test(entry.icon) ? [...entry.icon].slice(0, 2).join("") : null);
-
 /** What known platforms are called, and what they are; an adapter says so itself only once it is started. */
 const PLATFORMS = {
   bluesky: ["Bluesky", "social network"], dingtalk: ["DingTalk", "team chat"], discord: ["Discord", "group chat"], email: ["Email", "mail"], feishu: ["Feishu", "team chat"],

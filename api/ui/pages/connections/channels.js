@@ -5,13 +5,14 @@ import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ChannelView } from "./channel.js";
 import { addChannel, editChannel, pairChat, testChannel } from "./channel-form.js";
 import { PackageNotice } from "./channel-package.js";
-import { channelPath, platformText, signOf, stateBadge } from "./channel-words.js";
+import { channelPath, platformText, stateBadge } from "./channel-words.js";
 import { SiteList } from "./sites.js";
 
 const EVERY_MS = 4000;
@@ -95,7 +96,7 @@ class ChannelList {
     this.table = new Table({
       label: "Channels", signal, rowHeight: 60, fit: true, keyOf: (row) => row.name, open: (row) => actions.open(row.name), empty: "No channels.",
       columns: [
-        { label: "Channel", width: "minmax(0, 2.4fr)", sort: (row) => row.name, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.name), h("small", { class: "faint cut" }, row.last_error ?? row.display_name)) },
+        { label: "Channel", width: "minmax(0, 2.4fr)", sort: (row) => row.name, cell: (row) => h("span", { class: "marked" }, mark(row.display_name || row.name), h("span", { class: "two" }, h("strong", { class: "cut" }, row.name), h("small", { class: "faint cut" }, row.last_error ?? row.display_name))) },
         { label: "State", width: "130px", slim: "116px", sort: (row) => row.state, cell: (row) => stateBadge(row) },
         { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (row) => row.agent ?? "", cell: (row) => row.agent ?? h("span", { class: "faint" }, "by rules") },
         { label: "Received", width: "100px", side: true, end: true, sort: (row) => row.messages_received, cell: (row) => number(row.messages_received) },
@@ -163,7 +164,7 @@ class ChannelList {
       h("span", { class: "grow two" }, h("strong", { class: "cut" }, pairing.state === "offered" ? "Code that waits for a chat" : pairing.name || pairing.conversation),
         h("small", { class: "faint cut" }, pairing.state === "offered" ? `${pairing.channel}, until ${when(pairing.expires_at)}` : `${pairing.channel}, ${pairing.conversation}, since ${when(pairing.paired_at)}`)),
       can("admin") && h("button", { type: "button", class: "small", data: { key: `unpair ${pairing.id}` }, "aria-label": `${pairing.state === "offered" ? "Withdraw the code" : `Remove ${pairing.name || pairing.conversation}`} of ${pairing.channel}`, onclick: () => this.actions.unpair(pairing).catch(showError) }, pairing.state === "offered" ? "Withdraw" : "Remove")));
-    refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired.") : null);
+    refill(this.pairings, pairings.map(line), pairings.length === 0 ? h("li", { class: "dim" }, "No chats are paired yet. Allow a chat to let it write to a channel.") : null);
   }
 
   /** Gives the focus back to the row of a channel that was open. */
@@ -219,10 +220,9 @@ class Gallery {
 
   card(entry) {
     const [name, kind] = platformText(entry);
-    const sign = signOf(entry);
     const add = can("admin") && h("button", { type: "button", data: { key: `add ${entry.id}` }, "aria-label": `Set up ${name}`, onclick: () => this.actions.add(entry).catch(showError) }, icon("plus", 16), "Set up");
     return h("li", { class: "card connection-card" },
-      h("div", { class: "bar-row tight" }, sign ? h("span", { class: "card-sign", "aria-hidden": "true" }, sign) : icon("chat", 20), h("h3", { class: "grow cut" }, name), kind ? h("span", { class: "badge" }, kind) : null),
+      h("div", { class: "bar-row tight" }, mark(entry.id, 32), h("h3", { class: "grow cut" }, name), kind ? h("span", { class: "badge" }, kind) : null),
       h("p", { class: "dim clamp" }, entry.error ?? entry.description),
       h("div", { class: "buttons" }, entry.adapter ? add : h("span", { class: "dim" }, "Set its command in config.toml"), entry.adapter && this.missing.isMissing ? h("span", { class: "badge warn" }, "needs package") : null, entry.channels.length > 0 ? h("span", { class: "badge good" }, "set up") : null));
   }

@@ -5,6 +5,7 @@ import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
@@ -117,7 +118,7 @@ class ServerList {
     this.table = new Table({
       label: "MCP servers", signal, rowHeight: 60, fit: true, open: (row) => open(row.id), empty: "No matching server.",
       columns: [
-        { label: "Server", width: "minmax(0, 2.4fr)", sort: (row) => row.name, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.name), h("small", { class: "faint cut" }, row.fault ? sentence(row.fault) : targetText(row.transport))) },
+        { label: "Server", width: "minmax(0, 2.4fr)", sort: (row) => row.name, cell: (row) => h("span", { class: "marked" }, mark(row.template_id ?? row.name), h("span", { class: "two" }, h("strong", { class: "cut" }, row.name), h("small", { class: "faint cut" }, row.fault ? sentence(row.fault) : targetText(row.transport)))) },
         { label: "State", width: "130px", slim: "116px", sort: (row) => row.health?.status ?? row.status, cell: (row) => stateBadge(row, row.health) },
         { label: "Tools", width: "110px", side: true, end: true, sort: (row) => row.tool_count, cell: (row) => (row.health?.tools_to_review > 0 ? h("span", { class: "badge warn" }, `${number(row.health.tools_to_review)} to accept`) : number(row.tool_count)) },
         { label: "Last response", width: "140px", side: true, sort: (row) => row.health?.last_ok ?? "", cell: (row) => (row.health?.last_ok ? ago(row.health.last_ok) : h("span", { class: "faint" }, "never")) },

@@ -5,11 +5,15 @@ import { Chart, FAILED } from "../../lib/charts.js";
 import { showError } from "../../lib/dialogs.js";
 import { h, fill } from "../../lib/dom.js";
 import { CLOCK, duration, money, moneyMark, number, short } from "../../lib/format.js";
+import { poll } from "../../lib/poll.js";
 
 const HOUR_MS = 3_600_000;
+/** How often the last hour is read anew. */
+const LIVE_MS = 5000;
 
 /** Hours of each range, and the step that its points have. */
 const RANGES = [
+  { name: "60 minutes", hours: 1, step: "minute" },
   { name: "24 hours", hours: 24, step: "hour" },
   { name: "7 days", hours: 7 * 24, step: "hour" },
   { name: "30 days", hours: 30 * 24, step: "day" },
@@ -37,9 +41,9 @@ function tickOf({ from }, { hours, step }) {
 
 const isQuiet = (point) => CHARTS.every(({ series }) => series.every(([, value]) => value(point) === 0));
 
-/** The section of the page, and what reads its values anew. */
-export function activity({ signal }) {
-  let range = RANGES[0];
+/** The section of the page, which begins with a range of so many hours, and what reads its values anew. */
+export function activity({ signal, hours = 24 }) {
+  let range = RANGES.find((one) => one.hours === hours);
   const charts = CHARTS.map(({ title, kind, format = number, mark = format }) => new Chart({ label: title, kind, height: 150, format, mark: mark === number ? short : mark }));
   const grid = h("div", { class: "activity-grid" }, charts.map((chart, at) => h("div", { class: "stack" }, h("h3", {}, CHARTS[at].title), chart.node)));
   const body = h("div", {});
@@ -75,5 +79,7 @@ export function activity({ signal }) {
     });
   }
 
+  // A minute is over soon: its charts move while one looks at them.
+  poll(async () => range.step === "minute" && read(), LIVE_MS, { signal, isRead: true });
   return { node, read };
 }

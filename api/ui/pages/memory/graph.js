@@ -188,7 +188,7 @@ export async function mount(root, ctx) {
     rows = found.items;
     next = found.next;
     table.set(rows);
-    listText.textContent = rows.length === 0 ? "No entity matches." : `${number(found.total)} in all${next || rows.length < found.total ? `, ${number(rows.length)} shown` : ""}`;
+    listText.textContent = rows.length === 0 ? "No entity matches." : `${number(found.total)} in total${next || rows.length < found.total ? `, ${number(rows.length)} shown` : ""}`;
   }
 
   function readMore() {

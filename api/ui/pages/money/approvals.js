@@ -47,7 +47,7 @@ export async function mount(root, ctx) {
   const cards = h("ul", { class: "approval-list", "aria-label": "Pending approvals" });
   const nothing = emptyState({ icon: icon("check", 28), title: "No pending approvals", text: "Tool calls that need your approval appear here. The agent waits for your decision." });
   const history = new Table({
-    label: "Decided approvals", signal, rowHeight: 56, empty: "No decisions yet.", open: details,
+    label: "Decided approvals", signal, rowHeight: 56, empty: "No decisions yet. Approvals that you decide, and those that expire, are kept here.", open: details,
     columns: [
       { label: "Action", width: "minmax(0, 1.4fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, callTitle(item, nameOf(item.agent_id))), h("small", { class: "faint cut" }, item.action)) },
       { label: "What", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "dim" }, callLine(item) || callNote(item)) },

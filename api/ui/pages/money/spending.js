@@ -26,7 +26,7 @@ export async function mount(root, ctx) {
   const spans = segments("Days", [["7 days", 7], ["30 days", 30], ["90 days", 90]], days, (value) => { days = value; again().catch(showError); });
   const measures = segments("Chart values", [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]], measure, (value) => { measure = value; showDaily(); });
   const models = new Table({
-    label: "By model", signal, rowHeight: 52, empty: "No model calls yet.",
+    label: "By model", signal, rowHeight: 52, empty: "No model calls yet. Tokens and cost of each model appear with its first call.",
     columns: [
       { label: "Model", width: "minmax(0, 2fr)", sort: (row) => row.model, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.model), h("small", { class: "faint cut" }, row.provider)) },
       { label: "Calls", width: "80px", side: true, end: true, sort: (row) => row.request_count, cell: (row) => short(row.request_count) },
@@ -35,7 +35,7 @@ export async function mount(root, ctx) {
     ],
   });
   const agents = new Table({
-    label: "By agent", signal, rowHeight: 52, empty: "No agent has called a model yet.", open: can("write") ? (row) => changeAgent(row).catch(showError) : null, keyOf: (row) => row.agent_id,
+    label: "By agent", signal, rowHeight: 52, empty: "No agent has called a model yet. Open the chat and send a message to begin.", open: can("write") ? (row) => changeAgent(row).catch(showError) : null, keyOf: (row) => row.agent_id,
     columns: [
       { label: "Agent", width: "minmax(0, 2fr)", sort: (row) => row.agent_name, cell: (row) => h("span", { class: "cut" }, row.agent_name || row.agent_id.slice(0, 8)) },
       { label: "Today", width: "96px", slim: "84px", end: true, sort: (row) => row.today_cost_usd, cell: (row) => money(row.today_cost_usd) },

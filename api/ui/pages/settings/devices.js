@@ -23,7 +23,7 @@ export async function mount(root, ctx) {
   const time = (moment) => h("time", { class: "cut", datetime: moment, title: when(moment) }, ago(moment));
   const isBelow = (device) => can("admin") && (device.role !== "owner" || me().role === "owner");
   const devices = new Table({
-    label: "Devices", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No devices.",
+    label: "Devices", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No devices yet. Pair a phone to approve calls and be notified there.",
     columns: [
       { label: "Device", width: "minmax(0, 2fr)", cell: (device) => two(device.display_name, [device.platform, device.scopes.length > 0 ? `only ${device.scopes.join(", ")}` : device.role].filter(Boolean).join(" · ")) },
       { label: "Role", width: "100px", side: true, cell: (device) => h("span", { class: "badge" }, device.role) },

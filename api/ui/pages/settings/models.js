@@ -31,7 +31,7 @@ export async function mount(root, ctx) {
     columns: [
       { label: "Model", width: "minmax(0, 2.2fr)", sort: (item) => item.display_name || item.id, cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, h("strong", {}, item.display_name || item.id), item.source === "custom" ? h("span", { class: "badge accent after" }, "yours") : null), h("small", { class: "faint cut mono" }, item.id)) },
       { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => item.provider },
-      { label: "Tier", width: "84px", side: true, sort: (item) => item.tier ?? "~", cell: (item) => (item.tier ? h("span", { class: `badge ${TIERS[item.tier] ?? ""}` }, item.tier) : "") },
+      { label: "Tier", width: "84px", side: true, sort: (item) => item.tier ?? "zz", cell: (item) => (item.tier ? h("span", { class: `badge ${TIERS[item.tier] ?? ""}` }, item.tier) : "") },
       { label: "Context", width: "84px", slim: "64px", end: true, sort: (item) => item.context_window, cell: (item) => short(item.context_window) },
       { label: "In / M", width: "76px", slim: "58px", end: true, sort: (item) => priceIn(item) ?? -1, cell: (item) => price(priceIn(item)) },
       { label: "Out / M", width: "82px", slim: "60px", end: true, sort: (item) => priceOut(item) ?? -1, cell: (item) => price(priceOut(item)) },

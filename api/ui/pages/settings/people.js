@@ -37,7 +37,7 @@ export async function mount(root, ctx) {
   const two = (strong, small) => h("span", { class: "two" }, h("strong", { class: "cut" }, strong), h("small", { class: "faint cut" }, small));
 
   const people = new Table({
-    label: "Users", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No users.",
+    label: "Users", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No users yet. Add people who sign in with an account and limits of their own.",
     columns: [
       { label: "Name", width: "minmax(0, 2fr)", cell: (user) => two(user.name, [h("span", { class: "narrow-only" }, `${[user.role, ...spentBy(user)].join(" · ")} · `), [user.configured ? "set in config.toml" : "", ...Object.entries(user.channel_bindings).map(([channel, id]) => `${channel} ${id}`)].filter(Boolean).join(" · ") || "no chats"]) },
       { label: "Role", width: "100px", side: true, cell: (user) => h("span", { class: "badge" }, user.role) },
@@ -47,7 +47,7 @@ export async function mount(root, ctx) {
     ],
   });
   const keys = new Table({
-    label: "API keys", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No named keys.",
+    label: "API keys", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No named keys yet. Create one for a program, with only the rights that it needs.",
     columns: [
       { label: "Name", width: "minmax(0, 2fr)", cell: (key) => two(key.name, [nameOf(key.user_id), key.scopes.length > 0 ? `only ${key.scopes.join(", ")}` : ""].filter(Boolean).join(" · ") || `created ${ago(key.created_at)}`) },
       { label: "Role", width: "100px", side: true, cell: (key) => h("span", { class: "badge" }, key.role) },

@@ -7,6 +7,7 @@ import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib
 import { field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { causeText, isKnown } from "../../lib/trouble.js";
@@ -91,7 +92,7 @@ export async function mount(root, ctx) {
     const result = found.get(item.name);
     const trouble = CALLS[item.calls?.state];
     return h("li", { class: "card provider", data: { name: item.name } },
-      h("div", { class: "bar-row tight" }, h("h3", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${style}` }, word)),
+      h("div", { class: "bar-row tight" }, mark(item.name), h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${style}` }, word)),
       h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       trouble && !result ? callsNode(item, trouble) : !result && item.calls?.last_success_at ? h("p", { class: "dim provider-note" }, "Last response ", h("time", { datetime: item.calls.last_success_at, title: when(item.calls.last_success_at) }, ago(item.calls.last_success_at))) : null,

@@ -16,7 +16,7 @@ export async function mount(root, { signal }) {
   const time = (moment) => h("time", { class: "cut", datetime: moment, title: when(moment) }, ago(moment));
   const isOwn = (session) => session.id === me().key_id;
   const sessions = new Table({
-    label: "Sessions", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No sessions.",
+    label: "Sessions", signal, rowHeight: 60, slimHeight: 92, fit: true, empty: "No sessions. People who sign in are listed here, with the device that they used.",
     columns: [
       { label: "User", width: "minmax(0, 2fr)", cell: (session) => two(isOwn(session) ? `${session.username} (this session)` : session.username, [session.provider, session.email, session.client].filter(Boolean).join(" · ")) },
       { label: "Signed in", width: "minmax(0, 1fr)", side: true, cell: (session) => time(session.created_at) },

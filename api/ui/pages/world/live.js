@@ -2,13 +2,14 @@
 
 import { get, withQuery } from "../../lib/api.js";
 import { showError } from "../../lib/dialogs.js";
-import { fill, h } from "../../lib/dom.js";
+import { fill, h, useStyles } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, short } from "../../lib/format.js";
 import { poll } from "../../lib/poll.js";
 import { Lines, POINTS } from "./lines.js";
 import { rowsOf } from "./answer.js";
 import { ratesBefore, storedEvents } from "./past.js";
 import { followAlways } from "../../lib/stream.js";
+import { activity } from "../home/activity.js";
 
 const READING_MS = 3000;
 const STATES_MS = 5000;
@@ -57,6 +58,7 @@ class Bars {
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
+  await useStyles(new URL("../../styles/home.css", import.meta.url));
   // Without this route there is no such world to show: the error goes to the tabs.
   const first = await get("/api/world", { signal });
   const state = h("span", { class: "badge", role: "status" }, "connecting");
@@ -77,10 +79,11 @@ export async function mount(root, ctx) {
   const states = new Bars("Agents by state");
   const systemsNote = h("p", { class: "hint" });
   const memoryNote = h("p", { class: "hint" });
+  const lastHour = activity({ signal, hours: 1 });
   const part = (title, ...inner) => h("section", { class: "card", "aria-label": title }, h("h2", {}, title), inner);
   fill(ctx.actions, state);
   fill(root, h("div", { class: "stack" }, h("div", { class: "stat-row live-stats" }, Object.values(figures).map(({ node }) => node)),
-    h("div", { class: "live-grid" }, Object.values(charts).map(({ node }) => node)),
+    h("div", { class: "live-grid" }, Object.values(charts).map(({ node }) => node)), lastHour.node,
     h("h2", {}, "Engine"), h("div", { class: "stat-row" }, Object.values(engine).map(({ node }) => node)),
     h("div", { class: "live-grid" },
       h("div", { class: "live-column" }, part("Agents by state", states.list), part("Systems", systemsNote, systems.list)),
@@ -151,6 +154,7 @@ export async function mount(root, ctx) {
 
   const say = (style, text) => { state.className = `badge ${style}`; state.textContent = text; };
   showReading(first);
+  lastHour.read().catch((error) => { if (error.name !== "AbortError" && error.status !== 429) showError(error); });
   showQueues(first.queues);
   poll(async () => showReading(await get("/api/world", { signal })), READING_MS, { signal, onFault: (error) => error && say("bad", "not reached") });
   let isTold = false;

@@ -41,8 +41,10 @@ export interface ProfileRow {
 /** Scope of a tool. */
 export type Scope = "anywhere" | "agent" | "turn";
 
-/** The names of all tools. */
+/** The names of all tools, and what each does. */
 export interface ToolNames {
+  /** The same tools with what a person needs to choose among them. */
+  details: ToolSummary[];
   tools: string[];
   total: number;
 }
@@ -72,6 +74,15 @@ export interface ToolShape {
   /** After a crash: `safe` runs again; `never` is reported as unknown. */
   repeat: string;
   /** Whether the configuration requires approval of each call. A manifest can require it as well. */
+  requires_approval: boolean;
+}
+
+/** One tool of the list. */
+export interface ToolSummary {
+  /** Description given to models. */
+  description: string;
+  name: string;
+  /** Whether the configuration requires approval of each call. */
   requires_approval: boolean;
 }
 

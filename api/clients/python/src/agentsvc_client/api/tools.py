@@ -54,8 +54,10 @@ Scope: TypeAlias = "Literal['anywhere', 'agent', 'turn']"
 
 
 class ToolNames(TypedDict):
-    """The names of all tools."""
+    """The names of all tools, and what each does."""
 
+    details: List[ToolSummary]
+    """The same tools with what a person needs to choose among them."""
     tools: List[str]
     total: int
 
@@ -88,6 +90,16 @@ class ToolShape(TypedDict):
     """After a crash: `safe` runs again; `never` is reported as unknown."""
     requires_approval: bool
     """Whether the configuration requires approval of each call. A manifest can require it as well."""
+
+
+class ToolSummary(TypedDict):
+    """One tool of the list."""
+
+    description: str
+    """Description given to models."""
+    name: str
+    requires_approval: bool
+    """Whether the configuration requires approval of each call."""
 
 
 class ToolsInvokeQuery(TypedDict):

@@ -701,6 +701,7 @@ from .tools import (
     ToolNames as ToolNames,
     ToolResult as ToolResult,
     ToolShape as ToolShape,
+    ToolSummary as ToolSummary,
     ToolsInvokeQuery as ToolsInvokeQuery,
 )
 from .triggers import (

@@ -14,6 +14,7 @@ pub mod budget;
 pub mod channel;
 pub mod chat;
 pub mod checkpoint;
+pub mod cluster;
 pub mod comms;
 pub mod config;
 pub mod delivery;

@@ -39,7 +39,7 @@ use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
 use live::{Live, LiveParts};
 use tokio::runtime::{Handle, Runtime};
-use world::WorldContext;
+use world::{Journals, WorldContext};
 
 use crate::approval::config::SecondFactor;
 use crate::config::Config;
@@ -133,7 +133,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
-    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone()));
+    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone(), Journals::local()));
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);

@@ -17,6 +17,7 @@ use agentsvc_api::world::live_stats::LiveStats;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::audit_kind::AuditKind;
+use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::event::told::events_of;
@@ -38,7 +39,7 @@ use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::Home;
-use crate::kernel::store::Store;
+use crate::kernel::store::{self, Store};
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
@@ -66,6 +67,8 @@ pub(crate) struct WorldContext {
     pub(crate) handle: Handle,
     pub(crate) clock: Clock,
     tick_hz: u32,
+    /// What keeps the entries of a world.
+    journals: Journals,
     /// Where inputs are kept and how long; `None` when they are not.
     inputs: Option<(PathBuf, InputSettings)>,
     /// Counted over all worlds of this process.
@@ -74,9 +77,26 @@ pub(crate) struct WorldContext {
     probes: Arc<WorldProbes>,
 }
 
+/// Where the entries of worlds go, and what is done when another node takes one.
+pub(crate) struct Journals {
+    /// The name of this node.
+    pub(crate) node: String,
+    /// The journal of the world in a store.
+    pub(crate) of: Box<dyn Fn(&Store) -> Result<Box<dyn Journal>, store::Error> + Send + Sync>,
+    /// Another node owns the world since this epoch.
+    pub(crate) fenced: Arc<dyn Fn(u64) + Send + Sync>,
+}
+
+impl Journals {
+    /// Those of a daemon that is alone.
+    pub(crate) fn local() -> Self {
+        Self { node: String::new(), of: Box::new(|_| Ok(Box::new(Local))), fenced: Arc::new(|_| ()) }
+    }
+}
+
 impl WorldContext {
     /// The ground of a process that starts with `launch`.
-    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Self {
+    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
@@ -85,6 +105,7 @@ impl WorldContext {
             handle,
             clock: Clock::system(),
             tick_hz: u32::from(launch.config.world.tick_hz),
+            journals,
             inputs: launch.config.inputs.enabled.then(|| {
                 let data_dir = launch.home.data_dir(launch.config.data_dir.as_deref());
                 (inputs::folder_of(&data_dir), launch.config.inputs.settings())
@@ -96,7 +117,7 @@ impl WorldContext {
     }
 
     /// What puts other worlds in the place of the present one.
-    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Exchange {
+    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Exchange {
         let common = Common {
             api: Arc::clone(&front.api),
             store: Arc::clone(&front.store),
@@ -105,7 +126,7 @@ impl WorldContext {
             clock: Clock::system(),
             world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
         };
-        Exchange::new(common, Box::new(Self::new(launch, front, handle)), &["snapshot", "backup"])
+        Exchange::new(common, Box::new(Self::new(launch, front, handle, journals)), &["snapshot", "backup"])
     }
 
     /// What is told of a world with this store.
@@ -190,11 +211,13 @@ impl WorldContext {
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
         let Self { front, handle, clock, .. } = ground;
-        let mut journal = Local;
-        journal.open("")?;
-        store.catch_up(&journal)?;
-        let born = store.born((clock.wall)())?;
+        let mut journal = (ground.journals.of)(&store)?;
+        journal.open(&ground.journals.node)?;
+        store.catch_up(&*journal)?;
+        let born = store.born((clock.wall)(), &mut *journal)?;
         let view = store.view();
+        // A home that is new may be that of a node whose world is not.
+        let first = first && view.step()? == StepMark::default();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
         let inputs = ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings));
         let mut begun = Begun::new(ground, inputs);
@@ -223,7 +246,7 @@ impl WorldContext {
         front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools())));
         let outlets = outlets(ground, performer.clone());
         let step_log = queue.clone().map(|queue| Box::new(queue) as Box<dyn StepLog>);
-        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, Box::new(journal))?);
+        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, journal)?);
         begun.disk_watch = Some(watch_disk(front, &store, writer.queue())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
@@ -388,6 +411,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
             let store = Arc::clone(&front.store);
             Arc::new(move || store.is_stuck())
         },
+        fenced: Arc::clone(&ground.journals.fenced),
         fatal: front.fatal(),
     }
 }

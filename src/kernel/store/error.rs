@@ -77,6 +77,15 @@ pub enum Error {
         /// The epoch of the new owner.
         epoch: u64,
     },
+    /// The journal that several nodes share cannot be used.
+    #[error("the journal cannot be used: {0}")]
+    Journal(String),
+    /// The journal goes on from a snapshot that this store was not made of.
+    #[error("the journal goes on from the snapshot {snapshot}; the store has to be built anew from it")]
+    Rebased {
+        /// The name of the snapshot.
+        snapshot: String,
+    },
     /// An earlier write failed; nothing more is written until the next start.
     #[error("the store has failed and accepts no more writes")]
     Poisoned,

@@ -142,6 +142,7 @@ const LIST: &[HttpDomain] = &[
     pairing::DOMAIN,
     history::DOMAIN,
     terminal::DOMAIN,
+    cluster::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

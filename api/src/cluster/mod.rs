@@ -1,9 +1,50 @@
 //! Several nodes that keep one world: which of them owns it, how far the others are, and what moves it.
 
+pub(crate) mod audit_kinds;
+pub(crate) mod error_codes;
+pub(crate) mod routes;
+pub(crate) mod shape;
+
 use std::sync::Arc;
 
 use agentsvc_components::Timestamp;
 use futures_util::future::BoxFuture;
+
+use crate::http::api::Api;
+use crate::http::domain::HttpDomain;
+use crate::http::elsewhere::{Placement, Site};
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("cluster")
+    .admin_changes()
+    .error_codes(error_codes::ALL)
+    .audit_kinds(audit_kinds::ALL)
+    .routes(&[routes::ROUTES])
+    .metrics(routes::gather);
+
+/// Makes the API that of a node of `cluster`: its routes are about it, and requests go to the owner. To be called once, before the
+/// server starts; without it the daemon is a single one.
+pub fn join(api: &Api, cluster: Arc<dyn Cluster>) {
+    api.elsewhere.set(Arc::new(OfCluster(Arc::clone(&cluster))));
+    api.services.provide(cluster);
+}
+
+/// Says where the owner is.
+struct OfCluster(Arc<dyn Cluster>);
+
+impl Placement for OfCluster {
+    fn site(&self) -> Site {
+        match self.0.role() {
+            Role::Owner => Site::Here,
+            Role::Standby { owner: Some(url) } => Site::There(url),
+            Role::Standby { owner: None } | Role::Moving => Site::Nowhere,
+        }
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        self.0.secret()
+    }
+}
 
 /// The node's part of a cluster. The daemon provides it where the configuration has one; a single daemon has none.
 pub trait Cluster: Send + Sync {

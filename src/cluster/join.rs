@@ -48,9 +48,13 @@ pub(super) struct Joining<'a> {
 }
 
 impl Joining<'_> {
-    /// Gives a store that the journal goes on from, built anew if need be. Nothing else has it open.
-    pub(super) fn join(&self) -> Result<Store, Problem> {
+    /// Gives a store that the journal goes on from, built anew if need be. Nothing else has it open. `rebase` is the copy from which
+    /// the entry goes on that comes next, and where that stands.
+    pub(super) fn join(&self, rebase: Option<(&str, Position)>) -> Result<Store, Problem> {
         let store = Store::open(self.world_dir)?;
+        if rebase.is_some() {
+            return self.rebuild(store, rebase, false);
+        }
         let position = store.position()?;
         if position == Position::default() && has_rows(&store)? {
             if self.has_world()? {
@@ -97,7 +101,7 @@ impl Joining<'_> {
 
     /// Builds the store anew: of the copy that an entry names, else of the newest one that the journal goes on from, else of
     /// nothing. What was there is kept when it was another world.
-    pub(super) fn rebuild(
+    fn rebuild(
         &self,
         store: Store,
         rebase: Option<(&str, Position)>,

@@ -38,7 +38,7 @@ pub(super) struct Beat {
     synced: u64,
     /// It takes nothing over.
     #[serde(default)]
-    draining: bool,
+    pub(super) draining: bool,
     /// The node that it hands the world to.
     #[serde(default)]
     pub(super) next: Option<String>,

@@ -7,6 +7,8 @@
 //! | `watch` | when a standby takes over |
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
+//! | `talk` | what nodes say to one another |
+//! | `trim` | keeps the journal short |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
 //!
@@ -21,11 +23,13 @@ mod nats;
 mod node;
 mod service;
 mod start;
+mod talk;
 mod trim;
 mod watch;
 
 use crate::kernel::domain::Domain;
 
+pub(crate) use node::Running;
 pub(crate) use start::{Clustered, Parts};
 
 /// What this domain brings.

@@ -17,7 +17,6 @@ use agentsvc_api::world::live_stats::LiveStats;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::event::told::events_of;
@@ -28,6 +27,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::journals::Journals;
 use super::performer::{Performer, PerformerParts};
 use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
@@ -39,8 +39,7 @@ use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::Home;
-use crate::kernel::store::{self, Store};
-use crate::kernel::store::journal::{Journal, Local};
+use crate::kernel::store::Store;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::step_log::StepLog;
@@ -75,23 +74,6 @@ pub(crate) struct WorldContext {
     stats: Arc<LoopStats>,
     samples: Arc<Samples>,
     probes: Arc<WorldProbes>,
-}
-
-/// Where the entries of worlds go, and what is done when another node takes one.
-pub(crate) struct Journals {
-    /// The name of this node.
-    pub(crate) node: String,
-    /// The journal of the world in a store.
-    pub(crate) of: Box<dyn Fn(&Store) -> Result<Box<dyn Journal>, store::Error> + Send + Sync>,
-    /// Another node owns the world since this epoch.
-    pub(crate) fenced: Arc<dyn Fn(u64) + Send + Sync>,
-}
-
-impl Journals {
-    /// Those of a daemon that is alone.
-    pub(crate) fn local() -> Self {
-        Self { node: String::new(), of: Box::new(|_| Ok(Box::new(Local))), fenced: Arc::new(|_| ()) }
-    }
 }
 
 impl WorldContext {
@@ -211,13 +193,9 @@ impl WorldContext {
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
         let Self { front, handle, clock, .. } = ground;
-        let mut journal = (ground.journals.of)(&store)?;
-        journal.open(&ground.journals.node)?;
-        store.catch_up(&*journal)?;
+        let (mut journal, is_new) = ground.journals.open(&store)?;
         let born = store.born((clock.wall)(), &mut *journal)?;
         let view = store.view();
-        // A home that is new may be that of a node whose world is not.
-        let first = first && view.step()? == StepMark::default();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
         let inputs = ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings));
         let mut begun = Begun::new(ground, inputs);
@@ -229,7 +207,7 @@ impl WorldContext {
         }
         engine.time_systems(Arc::clone(&clock.running));
         let noted = note(&mut engine, entry);
-        if first {
+        if first && is_new {
             assistant::spawn(&mut engine);
         }
         front.store.set(store.clone());

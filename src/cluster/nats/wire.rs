@@ -114,6 +114,11 @@ impl Wire {
         format!("{}.beat", self.cluster)
     }
 
+    /// What asks a node to take nothing over.
+    pub(crate) fn drains(&self) -> String {
+        format!("{}.drain", self.cluster)
+    }
+
     /// The way to the servers for messages that are not kept.
     pub(crate) fn client(&self) -> &Client {
         &self.client
@@ -127,6 +132,11 @@ impl Wire {
     /// Waits for `work`. Only from threads that may wait.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.handle.block_on(work)
+    }
+
+    /// Carries out `work` beside everything else.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(work));
     }
 
     /// What the leader of the stream says of it.

@@ -134,6 +134,19 @@ impl Store {
         Ok(self.view().own_row(&POSITION_KEY, Position::from_bytes)?.unwrap_or_default())
     }
 
+    /// From here on the store is no part of a journal: nobody else has what it will store.
+    ///
+    /// # Errors
+    /// Those of reading and writing the store.
+    pub(crate) fn forget_position(&self) -> Result<(), Error> {
+        if self.position()? == Position::default() {
+            return Ok(());
+        }
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.remove(&self.world, POSITION_KEY);
+        batch.commit().map_err(|error| self.failed(error))
+    }
+
     /// Applies the entries of `journal` that this store does not hold yet, and gives their number.
     ///
     /// # Errors

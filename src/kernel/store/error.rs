@@ -78,7 +78,9 @@ pub enum Error {
         epoch: u64,
     },
     /// The journal no longer holds what it had acknowledged.
-    #[error("the journal has lost entry {index}, which it had acknowledged: nothing is served until it is known what else is missing")]
+    #[error(
+        "the journal has lost entry {index}, which it had acknowledged: nothing is served until it is known what else is missing"
+    )]
     Lost {
         /// The first one that is missing.
         index: u64,
@@ -90,7 +92,9 @@ pub enum Error {
         index: u64,
     },
     /// The journal no longer goes back to what the store lacks.
-    #[error("the journal begins with entry {first}, and the store lacks entries before it; it needs a copy of the world")]
+    #[error(
+        "the journal begins with entry {first}, and the store lacks entries before it; it needs a copy of the world"
+    )]
     Trimmed {
         /// The oldest one of the journal.
         first: u64,

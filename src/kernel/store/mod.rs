@@ -107,7 +107,7 @@ impl Deref for Store {
 }
 
 /// Tells when a store is closed, without keeping it open.
-pub(crate) struct StoreWatch {
+pub struct StoreWatch {
     store: Weak<Opened>,
     open: Weak<()>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct StoreWatch {
 impl StoreWatch {
     /// Waits for the last clone to go; false when one is still there after `wait`. Its directory may be moved only
     /// then: the engine opens its files by their paths.
-    pub(crate) fn is_closed_within(&self, wait: Duration) -> bool {
+    pub fn is_closed_within(&self, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         while self.open.strong_count() > 0 {
             if Instant::now() >= until {
@@ -207,7 +207,7 @@ impl Store {
     }
 
     /// What tells when this store is closed.
-    pub(crate) fn watch(&self) -> StoreWatch {
+    pub fn watch(&self) -> StoreWatch {
         StoreWatch { store: Arc::downgrade(&self.0), open: Arc::downgrade(&self.open) }
     }
 

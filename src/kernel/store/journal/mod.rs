@@ -4,7 +4,9 @@
 //! store when the journal has acknowledged it. So the store is never ahead of the journal, and applying all entries
 //! gives the same rows. With [`Local`] the store's own batch is the journal: nothing is encoded, hashed or copied for it.
 
+pub mod chain;
 pub mod entry;
+pub mod shared;
 
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::Timestamp;
@@ -50,10 +52,12 @@ pub trait Journal: Send {
     /// The valid entries behind `position`, in order.
     ///
     /// # Errors
-    /// Those of the journal, also for each entry; one says that entries behind `position` were trimmed.
+    /// Those of the journal, also for each entry. [`Error::Trimmed`] when entries behind `position` were let go,
+    /// [`Error::Lost`] when one that was acknowledged is missing, [`Error::Diverged`] when another one stands at `position`.
     fn read(&self, position: &Position) -> Result<Entries<'_>, Error>;
 
-    /// Lets go of the entries up to and including `index`: a snapshot holds what they say.
+    /// Lets go of the entries before `index`: a snapshot holds what they and this one say. The entry itself stays, so that a
+    /// store made of the snapshot can be held against it.
     ///
     /// # Errors
     /// Those of the journal.

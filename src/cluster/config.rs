@@ -25,8 +25,8 @@ table! {
         unsafe_single_server: bool => flag().protected().at_restart(),
         /// What a change waits for: `journal`, or `journal+standby`, which must have it on its disk, too.
         acks: Acks => choice(Acks::WORDS).protected().at_restart(),
-        /// File with `user:password`, or a NATS `.creds` file, an absolute path.
-        credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.creds").protected().at_restart(),
+        /// File with `user:password` for the NATS servers, an absolute path.
+        credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.user").protected().at_restart(),
         /// Compare the stores of standbys with that of the owner every hour.
         check: bool = true => flag().protected().at_restart(),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use agentsvc_api::cluster::{NodeRole, NodeRow, Role};
+use agentsvc_api::cluster::{NodeCheck, NodeRole, NodeRow, Role};
 use agentsvc_api::http::timestamp::timestamp_now;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ pub(crate) struct Members {
     node: String,
     url: String,
     instance: u64,
+    /// Milliseconds since the machine was started.
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
     /// Which of [`NodeRole::ALL`] this node is.
     role: AtomicU8,
     pub(super) standing: Arc<Standing>,
@@ -83,6 +85,8 @@ pub(crate) struct Members {
     draining: AtomicBool,
     next: Mutex<Option<String>>,
     others: Mutex<BTreeMap<String, Other>>,
+    /// The last comparisons of rows, by node.
+    checked: Mutex<BTreeMap<String, NodeCheck>>,
     /// What is wrong, by what it is about.
     problems: Mutex<BTreeMap<&'static str, String>>,
 }
@@ -94,6 +98,7 @@ impl Members {
             node: node.to_owned(),
             url: url.to_owned(),
             instance,
+            clock: Box::new(boot_time),
             role: AtomicU8::default(),
             standing: Arc::default(),
             synced: AtomicU64::default(),
@@ -101,6 +106,7 @@ impl Members {
             draining: AtomicBool::default(),
             next: Mutex::default(),
             others: Mutex::default(),
+            checked: Mutex::default(),
             problems: Mutex::default(),
         }
         .being(NodeRole::Joining)
@@ -109,6 +115,11 @@ impl Members {
     fn being(self, role: NodeRole) -> Self {
         self.set_role(role);
         self
+    }
+
+    /// Milliseconds since the machine was started.
+    pub(super) fn now(&self) -> u64 {
+        (self.clock)()
     }
 
     /// The name of this node.
@@ -140,17 +151,17 @@ impl Members {
 
     /// Has nobody been heard for so long that another may own the world?
     fn is_alone(&self) -> bool {
-        boot_time().saturating_sub(self.heard.load(Ordering::Acquire)) > ALONE_MS
+        self.now().saturating_sub(self.heard.load(Ordering::Acquire)) > ALONE_MS
     }
 
     /// Has a server handed on a beat within this time?
     pub(super) fn hears_within(&self, ms: u64) -> bool {
-        boot_time().saturating_sub(self.heard.load(Ordering::Acquire)) <= ms
+        self.now().saturating_sub(self.heard.load(Ordering::Acquire)) <= ms
     }
 
     /// The node that says that it owns the world, if it is alive.
     pub(super) fn owner(&self) -> Option<Other> {
-        let now = boot_time();
+        let now = self.now();
         let others = self.others.lock();
         let owners = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Owner);
         owners.max_by_key(|it| it.beat.epoch).cloned()
@@ -158,7 +169,7 @@ impl Members {
 
     /// The node to which an owner that is alive hands the world.
     pub(super) fn named(&self) -> Option<String> {
-        let now = boot_time();
+        let now = self.now();
         let others = self.others.lock();
         others.values().filter(|it| it.is_alive(now)).find_map(|it| it.beat.next.clone())
     }
@@ -186,7 +197,7 @@ impl Members {
     /// Standbys that are alive and may take over, this one among them, the best first: by their index, then by their names. The
     /// one to which the last owner hands the world comes before all.
     pub(super) fn candidates(&self, named: Option<&str>) -> Vec<String> {
-        let now = boot_time();
+        let now = self.now();
         let others = self.others.lock();
         let fit = others.values().filter(|it| {
             it.is_alive(now) && !it.beat.draining && matches!(it.beat.role(), NodeRole::Standby | NodeRole::Moving)
@@ -203,12 +214,12 @@ impl Members {
         all.into_iter().map(|(_, node)| node.to_owned()).collect()
     }
 
-    /// The newest entry that a standby has on its disk.
-    pub(super) fn synced_elsewhere(&self) -> u64 {
-        let now = boot_time();
+    /// Has a standby the entry `index` on its disk? Where none is alive, nobody can be waited for.
+    pub(super) fn is_synced_elsewhere(&self, index: u64) -> bool {
+        let now = self.now();
         let others = self.others.lock();
         let alive = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Standby);
-        alive.map(|it| it.beat.synced).max().unwrap_or_default()
+        alive.map(|it| it.beat.synced).max().is_none_or(|synced| synced >= index)
     }
 
     /// What this node says of itself.
@@ -229,7 +240,7 @@ impl Members {
 
     /// A beat came.
     pub(super) fn hear(&self, beat: Beat) {
-        let now = boot_time();
+        let now = self.now();
         if beat.node == self.node {
             if beat.instance == self.instance {
                 self.heard.store(now, Ordering::Release);
@@ -241,6 +252,19 @@ impl Members {
         self.heard.store(now, Ordering::Release);
         self.standing.hear(beat.epoch);
         self.others.lock().insert(beat.node.clone(), Other { beat, at: now });
+    }
+
+    /// The rows of a node were compared with those of the owner.
+    pub(super) fn set_checked(&self, node: &str, check: NodeCheck) {
+        self.checked.lock().insert(node.to_owned(), check);
+    }
+
+    /// The nodes that are alive and hold the world, this one among them.
+    pub(super) fn alive(&self) -> Vec<String> {
+        let now = self.now();
+        let others = self.others.lock();
+        let alive = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Standby);
+        alive.map(|it| it.beat.node.clone()).chain([self.node.clone()]).collect()
     }
 
     /// What is wrong, or is not any more.
@@ -263,8 +287,9 @@ impl Members {
 
     /// All nodes, by name.
     pub(super) fn rows(&self) -> Vec<NodeRow> {
-        let (now, wall) = (boot_time(), timestamp_now());
+        let (now, wall) = (self.now(), timestamp_now());
         let last = |others: &BTreeMap<String, Other>| others.values().map(|it| it.beat.index).max().unwrap_or_default();
+        let checked = self.checked.lock().clone();
         let others = self.others.lock();
         let newest = last(&others).max(self.standing.index.load(Ordering::Acquire));
         let row = |beat: Beat, age: u64, is_alive: bool| NodeRow {
@@ -274,7 +299,7 @@ impl Members {
             index: beat.index,
             lag: newest.saturating_sub(beat.index),
             last_heard: Some(wall.plus_ms(-i64::try_from(age).unwrap_or(i64::MAX))),
-            checked: None,
+            checked: checked.get(&beat.node).cloned(),
             name: beat.node,
             url: beat.url,
             version: Some(beat.version),
@@ -286,5 +311,96 @@ impl Members {
         rows.push(row(self.beat(), 0, true));
         rows.sort_by(|one, other| one.name.cmp(&other.name));
         rows
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The node `b` at a time that a test sets.
+    pub(in super::super) fn at(now: &Arc<AtomicU64>) -> Members {
+        let clock = Arc::clone(now);
+        let clock: Box<dyn Fn() -> u64 + Send + Sync> = Box::new(move || clock.load(Ordering::Relaxed));
+        Members { clock, ..Members::new("b", "http://b", 1) }
+    }
+
+    /// What another node says.
+    pub(in super::super) fn beat(node: &str, role: NodeRole, epoch: u64, index: u64) -> Beat {
+        Beat { node: node.to_owned(), epoch, index, ..as_of(role) }
+    }
+
+    /// What an owner says that hands the world to `next`.
+    pub(in super::super) fn naming(node: &str, next: &str) -> Beat {
+        Beat { next: Some(next.to_owned()), ..beat(node, NodeRole::Moving, 1, 5) }
+    }
+
+    fn as_of(role: NodeRole) -> Beat {
+        let members = Members::new("x", "http://x", 2);
+        members.set_role(role);
+        members.beat()
+    }
+
+    #[test]
+    fn a_standby_knows_the_owner_for_as_long_as_it_is_heard() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.set_role(NodeRole::Standby);
+        assert_eq!(members.role(), Role::Standby { owner: None });
+        members.hear(beat("old", NodeRole::Owner, 3, 9));
+        members.hear(Beat { url: "http://a".to_owned(), ..beat("a", NodeRole::Owner, 4, 9) });
+        let owner = Some("http://a".into());
+        assert_eq!(members.role(), Role::Standby { owner: owner.clone() });
+        now.fetch_add(SILENCE_MS - 1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Standby { owner });
+        now.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Standby { owner: None });
+    }
+
+    #[test]
+    fn an_owner_that_hears_nobody_answers_no_more_until_it_does() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.set_role(NodeRole::Owner);
+        assert_eq!(members.role(), Role::Moving, "it has never heard of anybody");
+        members.hear(members.beat());
+        assert_eq!(members.role(), Role::Owner, "a server is there");
+        now.fetch_add(ALONE_MS, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Owner);
+        now.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Moving);
+        // Of another node with the name of this one it learns nothing.
+        members.hear(Beat { instance: 7, ..members.beat() });
+        assert_eq!((members.role(), members.problems().len()), (Role::Moving, 1));
+        members.hear(beat("a", NodeRole::Standby, 0, 0));
+        assert_eq!(members.role(), Role::Owner);
+    }
+
+    #[test]
+    fn the_newest_epoch_that_others_have_learned_of_is_known() {
+        let members = at(&Arc::new(AtomicU64::new(10_000)));
+        assert_eq!(members.standing.newer(), None);
+        members.hear(beat("a", NodeRole::Standby, 5, 9));
+        members.hear(beat("c", NodeRole::Owner, 4, 8));
+        assert_eq!(members.standing.newer(), Some(5));
+        members.standing.epoch.store(5, Ordering::Relaxed);
+        assert_eq!(members.standing.newer(), None);
+    }
+
+    #[test]
+    fn the_best_standby_is_the_one_that_is_named_and_then_the_one_that_is_furthest() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.standing.index.store(7, Ordering::Relaxed);
+        members.hear(beat("silent", NodeRole::Standby, 1, 99));
+        now.fetch_add(SILENCE_MS, Ordering::Relaxed);
+        members.hear(beat("d", NodeRole::Standby, 1, 8));
+        members.hear(beat("a", NodeRole::Standby, 1, 7));
+        members.hear(beat("new", NodeRole::Joining, 1, 9));
+        members.hear(Beat { draining: true, ..beat("leaves", NodeRole::Standby, 1, 9) });
+        assert_eq!(members.candidates(None), ["d", "a", "b"]);
+        assert_eq!(members.candidates(Some("b")), ["b", "d", "a"]);
+        members.drain();
+        assert_eq!(members.candidates(Some("b")), ["d", "a"]);
     }
 }

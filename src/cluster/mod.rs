@@ -9,6 +9,7 @@
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
 //! | `talk` | what nodes say to one another |
 //! | `trim` | keeps the journal short |
+//! | `verify` | compares the stores of all nodes |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
 //!
@@ -25,6 +26,7 @@ mod service;
 mod start;
 mod talk;
 mod trim;
+mod verify;
 mod watch;
 
 use crate::kernel::domain::Domain;

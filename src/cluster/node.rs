@@ -18,8 +18,9 @@ use super::nats::{NotReady, Wire};
 use super::trim::Trimming;
 use super::watch::Watch;
 use crate::kernel::exchange::{Entry, Exchange};
+use crate::kernel::store::journal::Marked;
 use crate::kernel::store::journal::entry::Position;
-use crate::kernel::store::{self, Error, Store};
+use crate::kernel::store::{Error, Store};
 
 /// How long one look for entries takes, and so how soon everything else is noticed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const SYNC_MS: u64 = 1_000;
 /// Milliseconds for which a stop waits for servers that do not answer.
 const STOP_MS: u64 = 5_000;
+/// Milliseconds between two comparisons of all stores.
+const CHECK_MS: u64 = 60 * 60 * 1_000;
 /// Milliseconds within which a world that was given away should have another owner.
 const MOVE_MS: u64 = 10_000;
 
@@ -59,6 +62,12 @@ pub(super) struct Node {
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) fatal: Box<dyn Fn(String) + Send>,
     pub(super) trimming: Trimming,
+    /// Owners wait until this node has on its disk what they append.
+    pub(super) is_eager: bool,
+    /// Where rows go that are to be compared with those of other nodes.
+    pub(super) marked: Sender<Marked>,
+    /// When they were last compared; `None` when they are not.
+    pub(super) checking: Option<u64>,
 }
 
 /// A node that runs.
@@ -202,8 +211,9 @@ impl Node {
             Err(Error::Journal(_) | Error::Lost { .. } | Error::Trimmed { .. }) => return Ok(Followed::Lost(None)),
             Err(error) => return Err(error),
         };
-        let mut watch = Watch::new(has_failed);
-        let mut synced = Synced::new(store, members)?;
+        store.watch_marks(self.marked.clone());
+        let mut watch = Watch::new(has_failed, boot_time());
+        let mut synced = Synced::new(store, members, self.is_eager)?;
         members.standing.note(&store.position()?);
         members.set_role(NodeRole::Standby);
         loop {
@@ -222,7 +232,7 @@ impl Node {
                         applied => applied?,
                     }
                     members.standing.note(&entry.position);
-                    watch.note(&entry);
+                    watch.note(&entry, boot_time());
                     members.set_problem("reading", None);
                 }
                 Ok(None) => {}
@@ -236,7 +246,7 @@ impl Node {
                 }
                 Err(error) => return Err(error),
             }
-            synced.look(store, members)?;
+            synced.look(store, wire, members)?;
             if watch.is_due(members) {
                 return Ok(Followed::Due);
             }
@@ -260,11 +270,6 @@ impl Node {
             }
             Err(error) => {
                 tracing::warn!(%error, "this node could not take the world over");
-                if let Some(error) = error.downcast_ref::<Error>()
-                    && !is_of_journal(error)
-                {
-                    return Err(error.to_string());
-                }
                 while !watch.is_closed_within(PAUSE) {
                     if self.is_stopping() {
                         return Err("the daemon stops while its store is being read".to_owned());
@@ -305,7 +310,23 @@ impl Node {
                 Ok(Event::Look) | Err(_) => {}
             }
             self.trimming.look(&self.wire, &self.exchange, &self.members);
+            self.check_now_and_then();
         }
+    }
+
+    /// Compares the stores of all nodes when it is time.
+    fn check_now_and_then(&mut self) {
+        if self.checking.is_none_or(|last| boot_time() - last < CHECK_MS) {
+            return;
+        }
+        self.checking = Some(boot_time());
+        let (wire, members, exchange) = (Arc::clone(&self.wire), Arc::clone(&self.members), Arc::clone(&self.exchange));
+        self.wire.spawn(async move {
+            match super::verify::verify(wire, members, exchange).await {
+                Ok(verified) => tracing::info!(problems = ?verified.problems, "the stores of the nodes were compared"),
+                Err(error) => tracing::warn!(%error, "the stores of the nodes could not be compared"),
+            }
+        });
     }
 
     /// Says to whom the world goes, and answers when it is there. False when it stays.
@@ -345,19 +366,6 @@ impl Node {
     }
 }
 
-/// Is it the journal that failed, or says that another node is ahead?
-const fn is_of_journal(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Journal(_)
-            | Error::Fenced { .. }
-            | Error::Rebased { .. }
-            | Error::Lost { .. }
-            | Error::Diverged { .. }
-            | Error::Trimmed { .. }
-    )
-}
-
 /// Answers what only an owner does.
 fn refuse(event: Event) {
     if let Event::Move { done, .. } = event {
@@ -365,28 +373,34 @@ fn refuse(event: Event) {
     }
 }
 
-/// Syncs what was applied now and then.
+/// Syncs what was applied: now and then, or at once where owners wait for that.
 struct Synced {
     index: u64,
     at: u64,
+    is_eager: bool,
 }
 
 impl Synced {
-    fn new(store: &Store, members: &Members) -> Result<Self, store::Error> {
+    fn new(store: &Store, members: &Members, is_eager: bool) -> Result<Self, Error> {
         store.sync()?;
         let index = store.position()?.index;
         members.synced.store(index, Ordering::Release);
-        Ok(Self { index, at: boot_time() })
+        Ok(Self { index, at: boot_time(), is_eager })
     }
 
-    fn look(&mut self, store: &Store, members: &Members) -> Result<(), store::Error> {
+    fn look(&mut self, store: &Store, wire: &Wire, members: &Members) -> Result<(), Error> {
         let index = members.standing.index.load(Ordering::Acquire);
-        if index == self.index || boot_time() - self.at < SYNC_MS {
+        if index == self.index || !self.is_eager && boot_time() - self.at < SYNC_MS {
             return Ok(());
         }
         store.sync()?;
         (self.index, self.at) = (index, boot_time());
         members.synced.store(index, Ordering::Release);
+        if self.is_eager
+            && let Err(error) = wire.wait(super::talk::say(wire, members))
+        {
+            tracing::debug!(%error, "the owner could not be told what is on the disk of this node");
+        }
         Ok(())
     }
 }

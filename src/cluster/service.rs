@@ -1,6 +1,6 @@
 //! What the API asks of the cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
 
 use agentsvc_api::cluster::{
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::members::Members;
 use super::nats::Wire;
 use super::node::Event;
+use crate::kernel::exchange::Exchange;
 
 /// The number of the one world.
 const WORLD: u16 = 0;
@@ -36,6 +37,8 @@ pub(super) struct Service {
     wire: Arc<Wire>,
     members: Arc<Members>,
     shown: Arc<Shown>,
+    /// The present world; empty until the node starts.
+    exchange: Arc<OnceLock<Arc<Exchange>>>,
     tell: Sender<Event>,
 }
 
@@ -44,10 +47,12 @@ impl Service {
         cluster: String,
         secret: [u8; 32],
         (wire, members, shown): (&Arc<Wire>, &Arc<Members>, &Arc<Shown>),
+        exchange: &Arc<OnceLock<Arc<Exchange>>>,
         tell: Sender<Event>,
     ) -> Self {
+        let exchange = Arc::clone(exchange);
         let (wire, members, shown) = (Arc::clone(wire), Arc::clone(members), Arc::clone(shown));
-        Self { cluster, secret, wire, members, shown, tell }
+        Self { cluster, secret, wire, members, shown, exchange, tell }
     }
 
     /// The owner as this node knows it: its name and its epoch.
@@ -134,6 +139,12 @@ impl Cluster for Service {
     }
 
     fn verify(self: Arc<Self>) -> BoxFuture<'static, Result<Verified, ClusterError>> {
-        Box::pin(async move { Err(ClusterError::NotReady("the stores cannot be compared yet".to_owned())) })
+        Box::pin(async move {
+            let exchange = self.exchange.get().cloned().ok_or(ClusterError::NotOwner)?;
+            if self.members.own_role() != NodeRole::Owner {
+                return Err(ClusterError::NotOwner);
+            }
+            super::verify::verify(Arc::clone(&self.wire), Arc::clone(&self.members), exchange).await
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Puts the parts of a node together.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -10,14 +10,16 @@ use agentsvc_api::http::bridge::Intake;
 use crossbeam_channel::{Receiver, Sender};
 use tokio::runtime::Handle;
 
-use super::config::ClusterConfig;
+use super::config::{Acks, ClusterConfig};
 use super::join::journal_of;
 use super::members::Members;
+use super::moment::boot_time;
 use super::nats::Wire;
 use super::node::{Event, Node, Running};
 use super::service::{Service, Shown};
 use super::talk::{listen, speak};
 use super::trim::Trimming;
+use super::verify;
 use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::store::deferred::DeferredStore;
 use crate::kernel::store::journal::Journal;
@@ -33,6 +35,12 @@ pub(crate) struct Clustered {
     wire: Arc<Wire>,
     members: Arc<Members>,
     shown: Arc<Shown>,
+    /// The present world, once it is known.
+    exchange: Arc<OnceLock<Arc<Exchange>>>,
+    /// Stores are compared every hour.
+    is_checking: bool,
+    /// What a change waits for.
+    acks: Acks,
     tell: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -68,14 +76,15 @@ impl Clustered {
         let wire = handle.block_on(Wire::connect(config, handle.clone()))?;
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
-        let clustered = Self { wire, members, shown: Arc::default(), tell, events };
-        let Self { wire, members, shown, tell, .. } = &clustered;
+        let (shown, exchange) = (Arc::default(), Arc::default());
+        let clustered = Self { wire, members, shown, exchange, is_checking: config.check, acks: config.acks, tell, events };
+        let Self { wire, members, shown, exchange, tell, .. } = &clustered;
         let (to, me) = (Arc::clone(wire), Arc::clone(members));
         handle.spawn(speak(to, me));
         let wake = tell.clone();
         handle.spawn(listen(Arc::clone(wire), Arc::clone(members), move || drop(wake.send(Event::Look))));
         handle.spawn(look_at_servers(Arc::clone(wire), Arc::clone(members), Arc::clone(shown)));
-        let service = Service::new(config.name.to_string(), secret, (wire, members, shown), tell.clone());
+        let service = Service::new(config.name.to_string(), secret, (wire, members, shown), exchange, tell.clone());
         agentsvc_api::cluster::join(api, Arc::new(service));
         Ok(Some(clustered))
     }
@@ -90,7 +99,12 @@ impl Clustered {
     /// # Errors
     /// Those of the store and of the servers.
     pub(crate) fn journal(&self, store: &Store) -> Result<Box<dyn Journal>, Error> {
-        Ok(Box::new(journal_of(store, &self.wire, &self.members)?))
+        let journal = journal_of(store, &self.wire, &self.members)?;
+        if self.acks == Acks::Journal {
+            return Ok(Box::new(journal));
+        }
+        let members = Arc::clone(&self.members);
+        Ok(Box::new(journal.waiting_for(move |index| members.is_synced_elsewhere(index))))
     }
 
     /// Another node owns the world since `epoch`.
@@ -106,6 +120,8 @@ impl Clustered {
     pub(crate) fn start(&self, parts: Parts) -> std::io::Result<Running> {
         let stopping: Arc<AtomicBool> = Arc::default();
         let Parts { world_dir, exchange, store, intake, entry, is_first_run, fatal } = parts;
+        let _only_once = self.exchange.set(Arc::clone(&exchange));
+        let marked = verify::start(&self.wire, &self.members)?;
         let tell = self.tell.clone();
         self.wire.spawn(async move {
             loop {
@@ -119,6 +135,9 @@ impl Clustered {
             exchange,
             trimming: Trimming::new(world_dir.clone()),
             world_dir,
+            marked,
+            is_eager: self.acks == Acks::Standby,
+            checking: self.is_checking.then(boot_time),
             entry,
             intake: Some(intake),
             is_first_run,

@@ -14,6 +14,8 @@ use crate::kernel::store::{Error, Store};
 
 /// Where the entries of worlds go, and what is done when another node takes one.
 pub(crate) struct Journals {
+    /// Other nodes have the same world.
+    pub(super) is_shared: bool,
     /// The name of this node.
     node: String,
     /// The journal of the world in a store.
@@ -29,7 +31,7 @@ impl Journals {
             store.forget_position()?;
             Ok(Box::new(Local) as Box<dyn Journal>)
         };
-        Self { node: String::new(), of: Box::new(of), fenced: Arc::new(|_| ()) }
+        Self { is_shared: false, node: String::new(), of: Box::new(of), fenced: Arc::new(|_| ()) }
     }
 
     /// Opens the journal of the world in `store`, which has all of it then. Gives also whether that world has never lived: the home
@@ -48,6 +50,7 @@ impl Journals {
     pub(crate) fn of_cluster(clustered: &Clustered) -> Self {
         let (of, fenced) = (clustered.clone(), clustered.clone());
         Self {
+            is_shared: true,
             node: clustered.node(),
             of: Box::new(move |store| of.journal(store)),
             fenced: Arc::new(move |epoch| fenced.fenced(epoch)),

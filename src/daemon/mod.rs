@@ -9,13 +9,14 @@
 mod assistant;
 pub(crate) mod audit;
 mod backups;
-mod journals;
+pub(crate) mod journals;
 mod listeners;
 pub mod cli;
 pub mod launch;
 pub(crate) mod live;
 pub(crate) mod models;
 pub mod performer;
+mod probes;
 mod providers;
 mod stop;
 mod tools;

@@ -10,7 +10,6 @@ use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::comms::hub::CommsHub;
 use agentsvc_api::http::bridge::{Bridge, Intake};
-use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_api::world::live_stats::LiveStats;
@@ -23,12 +22,12 @@ use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 use crossbeam_channel::Receiver;
-use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::journals::Journals;
 use super::performer::{Performer, PerformerParts};
+use super::probes::WorldProbes;
 use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::checkpoint::CheckpointStore;
@@ -107,6 +106,7 @@ impl WorldContext {
             handle: handle.clone(),
             clock: Clock::system(),
             world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
+            is_shared: journals.is_shared,
         };
         Exchange::new(common, Box::new(Self::new(launch, front, handle, journals)), &["snapshot", "backup"])
     }
@@ -115,16 +115,6 @@ impl WorldContext {
     fn pulse(&self, store: &Store, writer: &Writer) -> Pulse {
         let (stats, samples) = (Arc::clone(&self.stats), Arc::clone(&self.samples));
         Pulse { stats, samples, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
-    }
-}
-
-/// The probes of the present world.
-#[derive(Default)]
-struct WorldProbes(RwLock<Vec<Arc<dyn Probe>>>);
-
-impl Probe for WorldProbes {
-    fn gather(&self, out: &mut MetricsText) {
-        self.0.read().iter().for_each(|probe| probe.gather(out));
     }
 }
 
@@ -299,6 +289,10 @@ impl Host for WorldContext {
 }
 
 impl World for Threads {
+    fn commits(&self) -> Option<CommitQueue> {
+        self.begun.writer.as_ref().map(Writer::queue)
+    }
+
     fn is_noted_within(&self, longest: Duration) -> bool {
         self.noted.recv_timeout(longest).is_ok()
     }

@@ -21,6 +21,8 @@ use crate::kernel::store::journal::{Entries, Journal};
 
 /// The pause before it is asked again what became of an entry.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The pause between two looks whether others have an entry.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long a stream may seem to be shorter than what it acknowledged, as it does while a new leader catches up.
 const SHORT_MS: u64 = 15_000;
 
@@ -96,7 +98,7 @@ impl Log for NatsLog {
             std::thread::sleep(PAUSE);
             return Ok(Answer::Unknown);
         };
-        match self.wire.wait(async { answer.await }) {
+        match self.wire.wait(answer.into_future()) {
             Ok(stored) => Ok(Answer::Stored(stored.sequence)),
             Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
                 Err(Error::Journal(format!("the server takes no messages of this size: {error}")))
@@ -156,9 +158,16 @@ pub(crate) struct NatsJournal {
     standing: Arc<Standing>,
     /// The copy of the world that the journal begins with, when it was that of a daemon that was alone.
     origin: Option<String>,
+    /// Says whether an entry that the servers have is durable enough.
+    is_enough: Option<Box<dyn Fn(u64) -> bool + Send>>,
 }
 
 impl NatsJournal {
+    /// The same, whose entries also wait until `is_enough` says so of their index.
+    pub(crate) fn waiting_for(self, is_enough: impl Fn(u64) -> bool + Send + 'static) -> Self {
+        Self { is_enough: Some(Box::new(is_enough)), ..self }
+    }
+
     /// The journal of a store whose newest entry is at `position`. With `origin`, the world goes on from that copy as soon as
     /// it is open.
     pub(crate) fn new(
@@ -169,7 +178,7 @@ impl NatsJournal {
     ) -> Self {
         let standing = Arc::clone(standing);
         let log = NatsLog { wire: Arc::clone(wire), standing: Arc::clone(&standing), sent: BTreeMap::new() };
-        Self { shared: Shared::new(log, *position), standing, origin }
+        Self { shared: Shared::new(log, *position), standing, origin, is_enough: None }
     }
 
     fn open_as(&mut self, node: &str) -> Result<(), Error> {
@@ -201,6 +210,10 @@ impl Journal for NatsJournal {
     fn acknowledged(&mut self, position: &Position) -> Result<(), Error> {
         self.shared.acknowledged(position)?;
         self.standing.note(position);
+        while self.is_enough.as_ref().is_some_and(|is_enough| !is_enough(position.index)) {
+            self.standing.goes_on()?;
+            std::thread::sleep(LOOK);
+        }
         Ok(())
     }
 

@@ -98,6 +98,11 @@ impl Wire {
         format!("{}.drain", self.cluster)
     }
 
+    /// What nodes say that they found when their rows are compared.
+    pub(crate) fn checks(&self) -> String {
+        format!("{}.check", self.cluster)
+    }
+
     /// The way to the servers for messages that are not kept.
     pub(crate) fn client(&self) -> &Client {
         &self.client

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::{Common, Entry, Error, Exchange};
 use crate::kernel::store::Store;
+use crate::kernel::store::writer::CommitQueue;
 
 impl Exchange {
     /// Brings the world of `store` to life. It takes commands by `intake`; of the worlds of a process only the first has one that
@@ -43,6 +44,11 @@ impl Exchange {
         let store = world.end();
         self.host.forget();
         Some(store)
+    }
+
+    /// The way to the writer of the present world.
+    pub(crate) fn commits(&self) -> Option<CommitQueue> {
+        self.current.lock().as_ref().and_then(|world| world.commits())
     }
 
     /// Hears of each world that is given up to another node from now on.

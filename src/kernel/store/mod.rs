@@ -94,6 +94,8 @@ pub struct Opened {
     pub(crate) content: Keyspace,
     /// What the writer has done.
     stats: Arc<StoreStats>,
+    /// Who compares this store with others.
+    marks: parking_lot::Mutex<Option<crossbeam_channel::Sender<journal::Marked>>>,
     /// The last field: when it is gone, the database is closed.
     open: Arc<()>,
 }
@@ -168,7 +170,7 @@ impl Store {
         let world = database.keyspace("world", of_world).map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
         let (stats, open) = (Arc::default(), Arc::default());
-        Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, open })))
+        Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, marks: Default::default(), open })))
     }
 
     /// Refuses a store that a newer release wrote.

@@ -33,7 +33,7 @@ pub use super::commit_queue::CommitQueue;
 pub(crate) use super::commit_queue::ERASED_ROWS_MAX;
 use super::commit_queue::{Erasure, Message};
 use super::journal::entry::Body;
-use super::journal::{Journal, Local};
+use super::journal::{Journal, Local, mark_of};
 use super::step_log::{StepLog, WrittenStep};
 use super::{Error, Store, is_full};
 use room::Room;
@@ -287,9 +287,11 @@ impl WriterLoop {
             self.journal.acknowledged(position)?;
         }
         let batch = self.store.batch_of(&body, position.as_ref());
+        let mark = position.and_then(|_| mark_of(&body));
         // The batch has copies of its own.
         drop(ops);
         batch.commit().map_err(|error| self.store.failed(error))?;
+        mark.into_iter().for_each(|mark| self.store.is_marked(mark));
         if group.has_ops {
             stats.commit_time.observe(started.elapsed());
             stats.commit_window.observe(started.elapsed());

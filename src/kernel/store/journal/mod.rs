@@ -11,6 +11,7 @@ pub mod shared;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
+use crossbeam_channel::Sender;
 use fjall::{OwnedWriteBatch, PersistMode};
 
 use super::born::BORN_KEY;
@@ -25,6 +26,10 @@ pub const POSITION_KEY: [u8; 2] = [0, b'j'];
 /// The key, in the world space, of the name of the snapshot that the store was made of or was made into last. Other stores
 /// have no such row.
 pub const SNAPSHOT_KEY: [u8; 2] = [0, b'n'];
+
+/// The key, in the world space, of a row that means nothing. All stores that write it hold the same rows then, see
+/// [`Store::watch_marks`].
+pub const MARK_KEY: [u8; 2] = [0, b'v'];
 
 /// A log of entries in one total order. All entries of one world go through one journal, and only its newest owner
 /// appends to it.
@@ -175,7 +180,21 @@ impl Store {
         {
             return Err(Error::Rebased { snapshot: snapshot.clone().into_owned() });
         }
-        self.batch_of(body, Some(position)).commit().map_err(|error| self.failed(error))
+        self.batch_of(body, Some(position)).commit().map_err(|error| self.failed(error))?;
+        mark_of(body).into_iter().for_each(|mark| self.is_marked(mark));
+        Ok(())
+    }
+
+    /// From here on `marked` is given all rows as they are behind each entry that writes [`MARK_KEY`], and the value of that.
+    pub(crate) fn watch_marks(&self, marked: Sender<Marked>) {
+        *self.marks.lock() = Some(marked);
+    }
+
+    /// The store holds an entry that writes `mark`, and none behind it.
+    pub(super) fn is_marked(&self, mark: Vec<u8>) {
+        if let Some(marked) = &*self.marks.lock() {
+            let _nobody_looks = marked.send(Marked { view: self.view(), mark });
+        }
     }
 
     /// Appends `body` to `journal` and applies it when it is durable there.
@@ -214,6 +233,21 @@ impl Store {
         }
         batch.commit().map_err(|error| self.failed(error))
     }
+}
+
+/// What an entry writes under [`MARK_KEY`], if it does.
+pub(super) fn mark_of(body: &Body<'_>) -> Option<Vec<u8>> {
+    let Body::Step { ops, .. } = body else { return None };
+    let mark = ops.iter().find(|op| op.space == Space::World && op.key == MARK_KEY)?;
+    mark.value.clone()
+}
+
+/// All rows as they are behind an entry that writes [`MARK_KEY`].
+pub(crate) struct Marked {
+    /// The rows.
+    pub(crate) view: StoreView,
+    /// The value that was written.
+    pub(crate) mark: Vec<u8>,
 }
 
 /// The store's own rows that go with a snapshot of its other ones.

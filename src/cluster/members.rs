@@ -304,10 +304,8 @@ impl Members {
             url: beat.url,
             version: Some(beat.version),
         };
-        let mut rows: Vec<NodeRow> = others
-            .values()
-            .map(|it| row(it.beat.clone(), now.saturating_sub(it.at), it.is_alive(now)))
-            .collect();
+        let mut rows: Vec<NodeRow> =
+            others.values().map(|it| row(it.beat.clone(), now.saturating_sub(it.at), it.is_alive(now))).collect();
         rows.push(row(self.beat(), 0, true));
         rows.sort_by(|one, other| one.name.cmp(&other.name));
         rows

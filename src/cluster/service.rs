@@ -1,7 +1,7 @@
 //! What the API asks of the cluster.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::cluster::{
     Cluster, ClusterError, ClusterStatus, Drained, Moved, NodeRole, Role, ServerRow, StreamRow, Verified, WorldRow,

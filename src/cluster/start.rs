@@ -1,8 +1,8 @@
 //! Puts the parts of a node together.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_api::Api;
@@ -77,7 +77,8 @@ impl Clustered {
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());
-        let clustered = Self { wire, members, shown, exchange, is_checking: config.check, acks: config.acks, tell, events };
+        let clustered =
+            Self { wire, members, shown, exchange, is_checking: config.check, acks: config.acks, tell, events };
         let Self { wire, members, shown, exchange, tell, .. } = &clustered;
         let (to, me) = (Arc::clone(wire), Arc::clone(members));
         handle.spawn(speak(to, me));

@@ -122,7 +122,9 @@ pub(super) async fn verify(
     let differ: Vec<_> = nodes.iter().filter(|it| it.is_same == Some(false)).map(|it| it.name.as_str()).collect();
     let differ = (!differ.is_empty()).then(|| {
         let names = differ.join(", ");
-        format!("the rows of {names} are not those of the owner: stop it, move its `data/world` away and start it again")
+        format!(
+            "the rows of {names} are not those of the owner: stop it, move its `data/world` away and start it again"
+        )
     });
     members.set_problem("rows", differ.clone());
     let chain = tokio::task::spawn_blocking(move || follow(&wire, &members)).await;

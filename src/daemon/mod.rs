@@ -9,10 +9,10 @@
 mod assistant;
 pub(crate) mod audit;
 mod backups;
-pub(crate) mod journals;
-mod listeners;
 pub mod cli;
+pub(crate) mod journals;
 pub mod launch;
+mod listeners;
 pub(crate) mod live;
 pub(crate) mod models;
 pub mod performer;
@@ -39,10 +39,10 @@ use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
-use live::{Live, LiveParts};
-use tokio::runtime::{Handle, Runtime};
 use journals::{Journals, begin};
 use listeners::{listen, listen_beside};
+use live::{Live, LiveParts};
+use tokio::runtime::{Handle, Runtime};
 use world::WorldContext;
 
 use crate::approval::config::SecondFactor;

@@ -1,10 +1,8 @@
 //! Refuses servers and streams that could lose what they acknowledged, or two of whose writers could both succeed.
 
-use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, Info, PersistenceMode, RetentionPolicy, StorageType,
-};
-use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, PersistenceMode, RetentionPolicy, StorageType};
 
 use super::wire::{NotReady, Wire};
 
@@ -67,7 +65,16 @@ impl Wire {
 /// What is wrong with the stream, to be said behind its name.
 fn unsafe_setting(info: &Info, copies: usize, subject: &str) -> Option<String> {
     let Config {
-        num_replicas, storage, discard, retention, max_age, max_bytes, max_messages, persist_mode, subjects, ..
+        num_replicas,
+        storage,
+        discard,
+        retention,
+        max_age,
+        max_bytes,
+        max_messages,
+        persist_mode,
+        subjects,
+        ..
     } = &info.config;
     let text = if *num_replicas < copies {
         format!("keeps each entry on {num_replicas} servers, and {copies} are needed (`cluster.replicas`)")

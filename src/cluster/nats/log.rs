@@ -170,12 +170,7 @@ impl NatsJournal {
 
     /// The journal of a store whose newest entry is at `position`. With `origin`, the world goes on from that copy as soon as
     /// it is open.
-    pub(crate) fn new(
-        wire: &Arc<Wire>,
-        standing: &Arc<Standing>,
-        position: &Position,
-        origin: Option<String>,
-    ) -> Self {
+    pub(crate) fn new(wire: &Arc<Wire>, standing: &Arc<Standing>, position: &Position, origin: Option<String>) -> Self {
         let standing = Arc::clone(standing);
         let log = NatsLog { wire: Arc::clone(wire), standing: Arc::clone(&standing), sent: BTreeMap::new() };
         Self { shared: Shared::new(log, *position), standing, origin, is_enough: None }

@@ -95,7 +95,7 @@ pub struct Opened {
     /// What the writer has done.
     stats: Arc<StoreStats>,
     /// Who compares this store with others.
-    marks: parking_lot::Mutex<Option<crossbeam_channel::Sender<journal::Marked>>>,
+    marks: parking_lot::Mutex<Option<Box<dyn Fn(&Store, Vec<u8>) + Send>>>,
     /// The last field: when it is gone, the database is closed.
     open: Arc<()>,
 }
@@ -170,7 +170,15 @@ impl Store {
         let world = database.keyspace("world", of_world).map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
         let (stats, open) = (Arc::default(), Arc::default());
-        Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, marks: Default::default(), open })))
+        Ok(Self(Arc::new(Opened {
+            path: path.clone(),
+            database,
+            world,
+            content,
+            stats,
+            marks: Default::default(),
+            open,
+        })))
     }
 
     /// Refuses a store that a newer release wrote.

@@ -8,8 +8,10 @@ pub mod chain;
 pub mod entry;
 pub mod shared;
 
-use agentsvc_components::kernel::record::Space;
+use std::borrow::Cow;
+
 use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
 use crossbeam_channel::Sender;
 use fjall::{OwnedWriteBatch, PersistMode};
@@ -187,13 +189,15 @@ impl Store {
 
     /// From here on `marked` is given all rows as they are behind each entry that writes [`MARK_KEY`], and the value of that.
     pub(crate) fn watch_marks(&self, marked: Sender<Marked>) {
-        *self.marks.lock() = Some(marked);
+        *self.marks.lock() = Some(Box::new(move |store, mark| {
+            let _nobody_looks = marked.send(Marked { view: store.view(), mark });
+        }));
     }
 
     /// The store holds an entry that writes `mark`, and none behind it.
     pub(super) fn is_marked(&self, mark: Vec<u8>) {
         if let Some(marked) = &*self.marks.lock() {
-            let _nobody_looks = marked.send(Marked { view: self.view(), mark });
+            marked(self, mark);
         }
     }
 
@@ -207,6 +211,21 @@ impl Store {
             journal.acknowledged(position)?;
         }
         self.batch_of(body, position.as_ref()).commit().map_err(|error| self.failed(error))
+    }
+
+    /// Since when ids have a slot. The first start of a world decides that: behind `now`. All nodes that keep the world learn it
+    /// from `journal`.
+    ///
+    /// # Errors
+    /// Those of [`StoreView::born`], of the journal and of writing the store.
+    pub(crate) fn born(&self, now: Timestamp, journal: &mut dyn Journal) -> Result<Timestamp, Error> {
+        if let Some(born) = self.view().born()? {
+            return Ok(born);
+        }
+        let born = now.plus_ms(1);
+        let op = Op { space: Space::World, key: BORN_KEY.to_vec(), value: Some(born.0.to_be_bytes().to_vec()) };
+        self.append(journal, &Body::Step { step: None, ops: Cow::Owned(vec![op]), erased: Cow::Owned(Vec::new()) })?;
+        Ok(born)
     }
 
     /// Makes everything applied so far durable on this machine.

@@ -16,6 +16,7 @@ use crate::http::elsewhere::{Placement, Site};
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("cluster")
+    .uses(&["audit"])
     .admin_changes()
     .error_codes(error_codes::ALL)
     .audit_kinds(audit_kinds::ALL)

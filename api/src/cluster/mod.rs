@@ -279,3 +279,6 @@ pub enum ClusterError {
     #[error("{0}")]
     Unknown(String),
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,17 +4,14 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http1;
 use hyper::service::service_fn;
-use hyper::upgrade;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -23,6 +20,8 @@ use crate::http::reply::{Body, BrokenOff};
 use crate::http::server::serve;
 use crate::http::settings::ApiSettings;
 use crate::testing::front;
+
+mod streams;
 
 /// A node that is running.
 struct Node {
@@ -322,112 +321,6 @@ async fn the_owners_refusal_of_a_large_body_arrives() {
     let refused = try_ask(standby.address, Request::post("/api/agents"), StreamBody::new(pieces)).await.unwrap();
     assert_eq!(refused.status(), 413);
     assert_eq!(json(refused).await["limit_bytes"], agentsvc_components::kernel::limit::BODY_BYTES_MAX);
-}
-
-/// Waits for the next word of the stream.
-async fn next(answer: &mut hyper::Response<Incoming>) -> Option<Bytes> {
-    answer.body_mut().frame().await?.ok()?.into_data().ok()
-}
-
-#[tokio::test]
-async fn events_come_as_they_happen_and_end_with_the_node() {
-    let owner = Node::at(Site::Here).await;
-    let standby = Node::at(there(owner.address)).await;
-    let mut events = get(standby.address, "/api/logs/stream").await;
-    assert_eq!(next(&mut events).await.unwrap(), ": open\n\n");
-    owner.api.shutdown.trigger();
-    while next(&mut events).await.is_some() {}
-    owner.served.await.unwrap();
-    let owner = Node::at(Site::Here).await;
-    standby.tell(there(owner.address));
-    let mut events = get(standby.address, "/api/logs/stream").await;
-    assert_eq!(next(&mut events).await.unwrap(), ": open\n\n");
-    standby.api.shutdown.trigger();
-    while next(&mut events).await.is_some() {}
-    standby.served.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_client_that_goes_away_leaves_nothing_behind() {
-    let (gone, mut told) = mpsc::unbounded_channel::<()>();
-    let endless = move |_| -> Done {
-        let gone = gone.clone();
-        Box::pin(async move {
-            // Dropped with the answer.
-            let pieces = stream::repeat(gone).map(|_| Ok(Bytes::from(vec![b'x'; 64 << 10])));
-            Ok(Response::new(Body::Stream(Box::pin(pieces))))
-        })
-    };
-    let address = owner(endless).await;
-    let standby = Node::at(there(address)).await;
-    let room = standby.api.elsewhere.room.available_permits();
-    let mut stream = TcpStream::connect(standby.address).await.unwrap();
-    stream.write_all(b"GET /api/agents HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
-    assert_eq!(standby.api.elsewhere.room.available_permits(), room - 1);
-    drop(stream);
-    while standby.api.elsewhere.room.available_permits() < room {
-        tokio::task::yield_now().await;
-    }
-    assert!(told.try_recv().is_err());
-}
-
-/// Speaks another protocol, in which everything is said twice.
-fn twice(mut request: Request<Incoming>) -> Done {
-    let upgraded = upgrade::on(&mut request);
-    tokio::spawn(async move {
-        let mut io = TokioIo::new(upgraded.await.unwrap());
-        let mut word = [0; 5];
-        while io.read_exact(&mut word).await.is_ok() {
-            io.write_all(&[word, word].concat()).await.unwrap();
-        }
-    });
-    let asked = request.headers().get(UPGRADE).cloned();
-    Box::pin(async move {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        hops::upgrade(response.headers_mut(), asked.as_ref());
-        Ok(response)
-    })
-}
-
-/// A socket that is open through the standby.
-async fn socket(standby: &Node) -> TcpStream {
-    let mut stream = TcpStream::connect(standby.address).await.unwrap();
-    let request = "GET /api/agents/6f9619ff-8b86-d011-b42d-00cf4fc964ff/ws HTTP/1.1\r\nhost: localhost\r\n\
-                   connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.unwrap());
-    }
-    let head = String::from_utf8(head).unwrap();
-    assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("upgrade: websocket"), "{head}");
-    stream
-}
-
-#[tokio::test]
-async fn sockets_are_passed_on_until_one_end_closes() {
-    let standby = Node::at(there(owner(twice).await)).await;
-    let room = standby.api.elsewhere.room.available_permits();
-    let mut stream = socket(&standby).await;
-    for word in [b"hello", b"again"] {
-        stream.write_all(word).await.unwrap();
-        let mut said = [0; 10];
-        stream.read_exact(&mut said).await.unwrap();
-        assert_eq!(said[..5], said[5..]);
-        assert_eq!(&said[..5], word);
-    }
-    assert_eq!(standby.api.elsewhere.room.available_permits(), room - 1);
-    drop(stream);
-    while standby.api.elsewhere.room.available_permits() < room {
-        tokio::task::yield_now().await;
-    }
-    // One of a node that stops ends at once, however little is said.
-    let mut stream = socket(&standby).await;
-    standby.api.shutdown.trigger();
-    assert_eq!(stream.read(&mut [0; 16]).await.unwrap_or(0), 0);
-    standby.served.await.unwrap();
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use crate::http::elsewhere::{Placement, Site};
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("cluster")
+    .uses(&["audit"])
     .admin_changes()
     .error_codes(error_codes::ALL)
     .audit_kinds(audit_kinds::ALL)
@@ -278,3 +279,6 @@ pub enum ClusterError {
     #[error("{0}")]
     Unknown(String),
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::journals::Journals;
 use super::performer::{Performer, PerformerParts};
 use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
@@ -39,7 +40,6 @@ use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::Home;
 use crate::kernel::store::Store;
-use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::step_log::StepLog;
@@ -66,6 +66,8 @@ pub(crate) struct WorldContext {
     pub(crate) handle: Handle,
     pub(crate) clock: Clock,
     tick_hz: u32,
+    /// What keeps the entries of a world.
+    journals: Journals,
     /// Where inputs are kept and how long; `None` when they are not.
     inputs: Option<(PathBuf, InputSettings)>,
     /// Counted over all worlds of this process.
@@ -76,7 +78,7 @@ pub(crate) struct WorldContext {
 
 impl WorldContext {
     /// The ground of a process that starts with `launch`.
-    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Self {
+    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
@@ -85,6 +87,7 @@ impl WorldContext {
             handle,
             clock: Clock::system(),
             tick_hz: u32::from(launch.config.world.tick_hz),
+            journals,
             inputs: launch.config.inputs.enabled.then(|| {
                 let data_dir = launch.home.data_dir(launch.config.data_dir.as_deref());
                 (inputs::folder_of(&data_dir), launch.config.inputs.settings())
@@ -96,7 +99,7 @@ impl WorldContext {
     }
 
     /// What puts other worlds in the place of the present one.
-    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Exchange {
+    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Exchange {
         let common = Common {
             api: Arc::clone(&front.api),
             store: Arc::clone(&front.store),
@@ -105,7 +108,7 @@ impl WorldContext {
             clock: Clock::system(),
             world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
         };
-        Exchange::new(common, Box::new(Self::new(launch, front, handle)), &["snapshot", "backup"])
+        Exchange::new(common, Box::new(Self::new(launch, front, handle, journals)), &["snapshot", "backup"])
     }
 
     /// What is told of a world with this store.
@@ -190,10 +193,8 @@ impl WorldContext {
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
         let Self { front, handle, clock, .. } = ground;
-        let mut journal = Local;
-        journal.open("")?;
-        store.catch_up(&journal)?;
-        let born = store.born((clock.wall)())?;
+        let (mut journal, is_new) = ground.journals.open(&store)?;
+        let born = store.born((clock.wall)(), &mut *journal)?;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
         let inputs = ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings));
@@ -206,7 +207,7 @@ impl WorldContext {
         }
         engine.time_systems(Arc::clone(&clock.running));
         let noted = note(&mut engine, entry);
-        if first {
+        if first && is_new {
             assistant::spawn(&mut engine);
         }
         front.store.set(store.clone());
@@ -223,7 +224,7 @@ impl WorldContext {
         front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools())));
         let outlets = outlets(ground, performer.clone());
         let step_log = queue.clone().map(|queue| Box::new(queue) as Box<dyn StepLog>);
-        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, Box::new(journal))?);
+        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, journal)?);
         begun.disk_watch = Some(watch_disk(front, &store, writer.queue())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
@@ -388,6 +389,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
             let store = Arc::clone(&front.store);
             Arc::new(move || store.is_stuck())
         },
+        fenced: Arc::clone(&ground.journals.fenced),
         fatal: front.fatal(),
     }
 }

@@ -124,7 +124,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 40);
+    assert_eq!(checked, 49);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

@@ -18,6 +18,7 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
+mod ownership;
 mod reopen;
 mod stats;
 
@@ -136,6 +137,8 @@ pub(crate) struct Exchange {
     stats: Arc<ExchangeStats>,
     /// Tells those who wait that a world has come to life.
     starts: watch::Sender<()>,
+    /// Tells those who wait that the world was given up to another node.
+    ends: watch::Sender<()>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
@@ -173,6 +176,7 @@ impl Exchange {
             next: Mutex::new(()),
             stats,
             starts: watch::Sender::default(),
+            ends: watch::Sender::default(),
         }
     }
 

@@ -1,8 +1,13 @@
 //! Since when the ids of a home have a slot. Ids from before were minted by an older release.
 
+use std::borrow::Cow;
+
 use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::record::{Op, Space};
 use fjall::PersistMode;
 
+use super::journal::Journal;
+use super::journal::entry::Body;
 use super::view::StoreView;
 use super::{Error, Store};
 
@@ -20,16 +25,18 @@ impl StoreView {
 }
 
 impl Store {
-    /// Since when ids have a slot. The first start of a home decides that: behind `now`.
+    /// Since when ids have a slot. The first start of a world decides that: behind `now`. All nodes that keep the world learn it
+    /// from `journal`.
     ///
     /// # Errors
-    /// Those of [`StoreView::born`] and of writing the store.
-    pub(crate) fn born(&self, now: Timestamp) -> Result<Timestamp, Error> {
+    /// Those of [`StoreView::born`], of the journal and of writing the store.
+    pub(crate) fn born(&self, now: Timestamp, journal: &mut dyn Journal) -> Result<Timestamp, Error> {
         if let Some(born) = self.view().born()? {
             return Ok(born);
         }
         let born = now.plus_ms(1);
-        self.set_born(born)?;
+        let op = Op { space: Space::World, key: BORN_KEY.to_vec(), value: Some(born.0.to_be_bytes().to_vec()) };
+        self.append(journal, &Body::Step { step: None, ops: Cow::Owned(vec![op]), erased: Cow::Owned(Vec::new()) })?;
         Ok(born)
     }
 

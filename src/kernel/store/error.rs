@@ -77,6 +77,14 @@ pub enum Error {
         /// The epoch of the new owner.
         epoch: u64,
     },
+    /// The journal that several nodes share cannot be used.
+    #[error("the journal cannot be used: {0}")]
+    Journal(String),
+    /// The journal goes on from a snapshot that this store was not made of.
+    #[error("the journal goes on from the snapshot {snapshot}; the store has to be built anew from it")]
+    Rebased {
+        /// The name of the snapshot.
+        snapshot: String,
     /// The journal no longer holds what it had acknowledged.
     #[error(
         "the journal has lost entry {index}, which it had acknowledged: nothing is served until it is known what else is missing"

@@ -54,6 +54,8 @@ pub struct Outlets {
     pub told: Arc<dyn Fn(Told) + Send + Sync>,
     /// The store found no room on the disk and takes no more, but there is room now: it is to be opened anew.
     pub reopen: Arc<dyn Fn() + Send + Sync>,
+    /// Another node owns the world since this epoch: nothing more was let go, and this world is to be ended.
+    pub fenced: Arc<dyn Fn(u64) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -157,7 +159,12 @@ impl WriterLoop {
     fn run(mut self) {
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all()));
         let cause = match ended {
-            Ok(Ok(())) => return,
+            Ok(Ok(())) => return self.close(),
+            Ok(Err(Error::Fenced { epoch })) => {
+                self.room.backlog.poisoned.store(true, Ordering::Release);
+                tracing::warn!(epoch, "another node owns the world");
+                return (self.outlets.fenced)(epoch);
+            }
             Ok(Err(error)) if self.room.may_reopen(&error) => {
                 self.room.backlog.poisoned.store(true, Ordering::Release);
                 return (self.outlets.reopen)();
@@ -174,6 +181,18 @@ impl WriterLoop {
         self.room.backlog.poisoned.store(true, Ordering::Release);
         tracing::error!(%cause, "the store failed; the process exits and the next start resumes from disk");
         (self.outlets.fatal)(cause);
+    }
+
+    /// Tells who shares the journal that the world is free.
+    fn close(&mut self) {
+        let closed = self.journal.append(&Body::Close).and_then(|position| {
+            let Some(position) = position else { return Ok(()) };
+            self.journal.acknowledged(&position)?;
+            self.store.batch_of(&Body::Close, Some(&position)).commit().map_err(|error| self.store.failed(error))
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the world could not be given up in the journal; others wait until this node is silent");
+        }
     }
 
     /// Writes group after group until the stop.

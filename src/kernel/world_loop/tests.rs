@@ -57,7 +57,7 @@ fn harness() -> Harness {
     let (cause, fatal) = crossbeam_channel::unbounded();
     let die: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| cause.send(text).unwrap());
     let outlets =
-        Outlets { effects: Arc::new(|_| {}), told: Arc::new(|_| {}), reopen: Arc::new(|| {}), fatal: die.clone() };
+        Outlets { effects: Arc::new(|_| {}), told: Arc::new(|_| {}), reopen: Arc::new(|| {}), fenced: Arc::new(|_| ()), fatal: die.clone() };
     let writer = Writer::start(store, outlets).unwrap();
     let hands = Hands::default();
     hands.wall_ms.store(1_000_000, Ordering::SeqCst);

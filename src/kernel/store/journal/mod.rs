@@ -9,15 +9,22 @@ pub mod entry;
 pub mod shared;
 
 use agentsvc_components::kernel::record::Space;
-use agentsvc_components::kernel::step::STEP_KEY;
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
 use fjall::{OwnedWriteBatch, PersistMode};
 
+use super::born::BORN_KEY;
+use super::view::StoreView;
 use super::{CONTENT_KEY, Error, Store};
 use entry::{Body, Entry, Position};
 
 /// The key, in the world space, of the [`Position`] of the newest entry that the store holds. A store whose journal is
 /// [`Local`] has no such row.
 pub const POSITION_KEY: [u8; 2] = [0, b'j'];
+
+/// The key, in the world space, of the name of the snapshot that the store was made of or was made into last. Other stores
+/// have no such row.
+pub const SNAPSHOT_KEY: [u8; 2] = [0, b'n'];
 
 /// A log of entries in one total order. All entries of one world go through one journal, and only its newest owner
 /// appends to it.
@@ -131,6 +138,19 @@ impl Store {
         Ok(self.view().own_row(&POSITION_KEY, Position::from_bytes)?.unwrap_or_default())
     }
 
+    /// From here on the store is no part of a journal: nobody else has what it will store.
+    ///
+    /// # Errors
+    /// Those of reading and writing the store.
+    pub(crate) fn forget_position(&self) -> Result<(), Error> {
+        if self.position()? == Position::default() {
+            return Ok(());
+        }
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.remove(&self.world, POSITION_KEY);
+        batch.commit().map_err(|error| self.failed(error))
+    }
+
     /// Applies the entries of `journal` that this store does not hold yet, and gives their number.
     ///
     /// # Errors
@@ -138,11 +158,85 @@ impl Store {
     pub fn catch_up(&self, journal: &dyn Journal) -> Result<u64, Error> {
         let mut count = 0;
         for entry in journal.read(&self.position()?)? {
-            let Entry { position, body } = entry?;
-            self.batch_of(&body, Some(&position)).commit().map_err(|error| self.failed(error))?;
+            self.apply(&entry?)?;
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Applies the entry that follows the newest one that this store holds.
+    ///
+    /// # Errors
+    /// [`Error::Rebased`] when the world goes on from a snapshot that is not in this store; those of writing the store.
+    pub fn apply(&self, entry: &Entry) -> Result<(), Error> {
+        let Entry { position, body } = entry;
+        if let Body::Rebase { snapshot } = body
+            && self.view().own_row(&SNAPSHOT_KEY, |name| Some(name.to_vec()))?.as_deref() != Some(snapshot.as_bytes())
+        {
+            return Err(Error::Rebased { snapshot: snapshot.clone().into_owned() });
+        }
+        self.batch_of(body, Some(position)).commit().map_err(|error| self.failed(error))
+    }
+
+    /// Appends `body` to `journal` and applies it when it is durable there.
+    ///
+    /// # Errors
+    /// Those of the journal and of writing the store.
+    pub(crate) fn append(&self, journal: &mut dyn Journal, body: &Body<'_>) -> Result<(), Error> {
+        let position = journal.append(body)?;
+        if let Some(position) = &position {
+            journal.acknowledged(position)?;
+        }
+        self.batch_of(body, position.as_ref()).commit().map_err(|error| self.failed(error))
+    }
+
+    /// Makes everything applied so far durable on this machine.
+    ///
+    /// # Errors
+    /// Those of writing the store.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.database.persist(PersistMode::SyncData).map_err(|error| self.failed(error))
+    }
+
+    /// Says of which snapshot the rows are, where they are in the journal, and what else the store keeps beside them. Synced.
+    ///
+    /// # Errors
+    /// Those of writing the store.
+    pub(crate) fn set_origin(&self, origin: &Origin) -> Result<(), Error> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.world, SNAPSHOT_KEY, origin.snapshot.as_bytes());
+        if origin.position != Position::default() {
+            batch.insert(&self.world, POSITION_KEY, origin.position.to_bytes());
+        }
+        batch.insert(&self.world, STEP_KEY, origin.step.to_bytes());
+        if let Some(born) = origin.born {
+            batch.insert(&self.world, BORN_KEY, born.0.to_be_bytes());
+        }
+        batch.commit().map_err(|error| self.failed(error))
+    }
+}
+
+/// The store's own rows that go with a snapshot of its other ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The snapshot's name.
+    pub(crate) snapshot: String,
+    /// The newest entry in it; the default if there is no journal yet.
+    pub(crate) position: Position,
+    /// The newest step in it.
+    pub(crate) step: StepMark,
+    /// Since when ids have a slot.
+    pub(crate) born: Option<Timestamp>,
+}
+
+impl StoreView {
+    /// What goes with a snapshot of these rows under the name `snapshot`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupted`] when one of the rows makes no sense, and the errors of reading the store.
+    pub(crate) fn origin(&self, snapshot: String) -> Result<Origin, Error> {
+        let position = self.own_row(&POSITION_KEY, Position::from_bytes)?.unwrap_or_default();
+        Ok(Origin { snapshot, position, step: self.step()?, born: self.born()? })
     }
 }
 

@@ -213,7 +213,7 @@ fn what_was_fenced_releases_nothing_and_no_reader_sees_it() {
         old.queue().flush().unwrap();
         let (new, new_note, new_seen) = start(&second);
         old.queue().send(commit(vec![put(b"a1", b"of the fenced one")], 2, &old_note));
-        assert_eq!([old_seen.recv().unwrap(), old_seen.recv().unwrap()], [Seen::Release(1), Seen::Fatal]);
+        assert_eq!([old_seen.recv().unwrap(), old_seen.recv().unwrap()], [Seen::Release(1), Seen::Fenced]);
         assert!(matches!(old.queue().flush(), Err(Error::Poisoned)));
         let untouched = first.world.get("a1").unwrap().unwrap();
         assert_eq!(&*untouched, b"of the first", "nor is it in its store");

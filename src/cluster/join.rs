@@ -9,7 +9,7 @@ use agentsvc_components::kernel::record::Space;
 
 use super::members::Members;
 use super::moment::boot_time;
-use super::nats::{NatsJournal, Relation, Tail, Wire};
+use super::nats::{NatsJournal, Tail, Wire};
 use crate::kernel::disk::remove_dir;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::store::journal::entry::{Body, Position};
@@ -18,8 +18,8 @@ use crate::kernel::store::rows::read::{self, Copied};
 use crate::kernel::store::{Error, Store, exchange as disk};
 use crate::snapshot::write;
 
-/// How long a journal that seems to end before the store may do so: a new leader of the stream catches up first.
-const AHEAD_MS: u64 = 15_000;
+/// How long a journal may seem to end before the store does.
+const LOST_MS: u64 = 15_000;
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -68,18 +68,17 @@ impl Joining<'_> {
         }
         let began = boot_time();
         loop {
-            match self.wire.wait(self.wire.relation(&position))? {
-                Relation::Prefix => return Ok(store),
-                Relation::Trimmed => return self.rebuild(store, None, false),
-                Relation::Diverged => return self.rebuild(store, None, true),
-                Relation::Ahead { last } if boot_time() - began > AHEAD_MS => {
-                    return Err(Problem::Refused(format!(
-                        "the journal ends at entry {last}, and this node has {}: the servers have lost entries that were \
-                         acknowledged; see the manual, docs/cluster.md",
-                        position.index
-                    )));
+            match self.wire.wait(self.wire.goes_on_from(&position)) {
+                Ok(()) => return Ok(store),
+                Err(Error::Trimmed { .. }) => return self.rebuild(store, None, false),
+                Err(Error::Diverged { .. }) => return self.rebuild(store, None, true),
+                // A new leader of the stream catches up first.
+                Err(Error::Lost { .. }) if boot_time() - began < LOST_MS => std::thread::sleep(PAUSE),
+                Err(error @ Error::Lost { .. }) => {
+                    let text = format!("{error}. This node has entry {}; see docs/cluster.md", position.index);
+                    return Err(Problem::Refused(text));
                 }
-                Relation::Ahead { .. } => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -87,11 +86,12 @@ impl Joining<'_> {
     /// Is there anything in the journal but nodes that opened and closed an empty world?
     fn has_world(&self) -> Result<bool, Error> {
         let start = Position::default();
-        if self.wire.wait(self.wire.relation(&start))? == Relation::Trimmed {
-            return Ok(true);
-        }
         let journal = NatsJournal::new(self.wire, &self.members.standing, &start, None);
-        for entry in journal.read(&start)? {
+        let entries = match journal.read(&start) {
+            Err(Error::Trimmed { .. }) => return Ok(true),
+            entries => entries?,
+        };
+        for entry in entries {
             if matches!(entry?.body, Body::Step { .. } | Body::Rebase { .. }) {
                 return Ok(true);
             }
@@ -130,13 +130,13 @@ impl Joining<'_> {
     }
 
     fn build(&self, next: &Path, rebase: Option<(&str, Position)>) -> Result<(), Problem> {
-        let first = self.wire.wait(self.wire.first())?;
+        let (first, _) = self.wire.wait(self.wire.bounds())?;
         let name = match rebase {
             Some((name, _)) => Some(name.to_owned()),
             None => {
                 let copies = self.wire.wait(self.wire.copies())?;
-                let fit = copies.into_iter().rfind(|copy| copy.origin.position.index + 1 >= first.max(2));
-                fit.map(|copy| copy.origin.snapshot)
+                let fit = copies.into_iter().rfind(|copy| copy.position.index + 1 >= first.max(2));
+                fit.map(|copy| copy.snapshot)
             }
         };
         let Some(name) = name else {
@@ -202,5 +202,5 @@ fn has_rows(store: &Store) -> Result<bool, Error> {
 
 /// Reads behind the newest entry of `store`.
 pub(super) fn tail_of(store: &Store, wire: &Arc<Wire>) -> Result<Tail, Error> {
-    Ok(Tail::new(wire, &store.position()?))
+    Tail::new(wire, &store.position()?)
 }

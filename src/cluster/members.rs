@@ -156,6 +156,13 @@ impl Members {
         owners.max_by_key(|it| it.beat.epoch).cloned()
     }
 
+    /// The node to which an owner that is alive hands the world.
+    pub(super) fn named(&self) -> Option<String> {
+        let now = boot_time();
+        let others = self.others.lock();
+        others.values().filter(|it| it.is_alive(now)).find_map(|it| it.beat.next.clone())
+    }
+
     /// The node of this name, if it has ever been heard.
     pub(super) fn other(&self, node: &str) -> Option<Other> {
         self.others.lock().get(node).cloned()

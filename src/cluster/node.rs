@@ -188,19 +188,20 @@ impl Node {
     }
 
     fn rebuild(&self, store: Store, rebase: Option<(String, Position)>) -> Result<Option<Store>, String> {
-        self.again({
-            let store = std::cell::Cell::new(Some(store));
-            move |joining| {
-                drop(store.take());
-                joining.join(rebase.as_ref().map(|(name, position)| (name.as_str(), *position)))
-            }
-        })
+        if !Exchange::is_store_free(store) {
+            return Err("the store of this node is still being read, and must be built anew".to_owned());
+        }
+        self.again(|joining| joining.join(rebase.as_ref().map(|(name, position)| (name.as_str(), *position))))
     }
 
     /// Applies entries as they come, until something else is to be done.
     fn follow(&self, store: &Store, has_failed: bool) -> Result<Followed, Error> {
         let Self { wire, members, .. } = self;
-        let mut tail = tail_of(store, wire)?;
+        let mut tail = match tail_of(store, wire) {
+            Ok(tail) => tail,
+            Err(Error::Journal(_) | Error::Lost { .. } | Error::Trimmed { .. }) => return Ok(Followed::Lost(None)),
+            Err(error) => return Err(error),
+        };
         let mut watch = Watch::new(has_failed);
         let mut synced = Synced::new(store, members)?;
         members.standing.note(&store.position()?);
@@ -225,25 +226,21 @@ impl Node {
                     members.set_problem("reading", None);
                 }
                 Ok(None) => {}
-                Err(error) => {
+                Err(error @ Error::Journal(_)) => {
                     members.set_problem("reading", Some(error.to_string()));
                     std::thread::sleep(PAUSE);
-                    if self.is_lost(store)? {
-                        return Ok(Followed::Lost(None));
-                    }
                 }
+                // Joining says what is to be done.
+                Err(Error::Lost { .. } | Error::Diverged { .. } | Error::Trimmed { .. }) => {
+                    return Ok(Followed::Lost(None));
+                }
+                Err(error) => return Err(error),
             }
             synced.look(store, members)?;
             if watch.is_due(members) {
                 return Ok(Followed::Due);
             }
         }
-    }
-
-    /// Does the journal not go on from the store any more?
-    fn is_lost(&self, store: &Store) -> Result<bool, Error> {
-        let relation = self.wire.wait(self.wire.relation(&store.position()?));
-        Ok(relation.is_ok_and(|relation| relation != super::nats::Relation::Prefix))
     }
 
     /// Opens the world and brings it to life. Gives the store back when that did not succeed.
@@ -264,7 +261,7 @@ impl Node {
             Err(error) => {
                 tracing::warn!(%error, "this node could not take the world over");
                 if let Some(error) = error.downcast_ref::<Error>()
-                    && !matches!(error, Error::Journal(_) | Error::Fenced { .. } | Error::Rebased { .. })
+                    && !is_of_journal(error)
                 {
                     return Err(error.to_string());
                 }
@@ -286,7 +283,7 @@ impl Node {
             }
             let event = self.events.recv_timeout(LOOK);
             let own = self.members.standing.epoch.load(Ordering::Acquire);
-            if let Some(epoch) = self.members.standing.newer_than(own) {
+            if let Some(epoch) = self.members.standing.newer() {
                 tracing::warn!(own, epoch, "another node owns the world: this one becomes a standby");
                 self.members.set_role(NodeRole::Moving);
                 if let Ok(event) = event {
@@ -346,6 +343,19 @@ impl Node {
         });
         true
     }
+}
+
+/// Is it the journal that failed, or says that another node is ahead?
+const fn is_of_journal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Journal(_)
+            | Error::Fenced { .. }
+            | Error::Rebased { .. }
+            | Error::Lost { .. }
+            | Error::Diverged { .. }
+            | Error::Trimmed { .. }
+    )
 }
 
 /// Answers what only an owner does.

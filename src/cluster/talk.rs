@@ -1,7 +1,6 @@
 //! What nodes say to one another, by way of the servers; nothing of it is kept.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::cluster::{ClusterError, Drained};
@@ -50,7 +49,7 @@ pub(super) async fn listen(wire: Arc<Wire>, members: Arc<Members>, on_newer_owne
                         let Some(message) = beat else { break };
                         let Ok(beat) = serde_json::from_slice::<Beat>(&message.payload) else { continue };
                         members.hear(beat);
-                        if members.standing.newer_than(members.standing.epoch.load(Ordering::Acquire)).is_some() {
+                        if members.standing.newer().is_some() {
                             on_newer_owner();
                         }
                     }

@@ -71,7 +71,7 @@ fn trim_if_large(wire: &Wire, exchange: &Exchange, node: &str, world_dir: &std::
     tracing::info!(index = origin.position.index, rows = written.counts.rows, "the journal was trimmed");
     let copies = wire.wait(wire.copies())?;
     for copy in copies.iter().rev().skip(COPIES_KEPT) {
-        wire.wait(wire.drop_copy(&copy.origin.snapshot))?;
+        wire.wait(wire.drop_copy(&copy.snapshot))?;
     }
     Ok(())
 }

@@ -43,10 +43,10 @@ impl Watch {
         match &entry.body {
             Body::Open { node } => {
                 self.opener = Some((node.clone().into_owned(), boot_time()));
-                (self.is_closed, self.lost_since) = (false, None);
+                (self.is_closed, self.lost_since, self.named) = (false, None, None);
             }
             Body::Close => self.is_closed = true,
-            Body::Step { .. } | Body::Rebase { .. } => {}
+            _ => {}
         }
     }
 
@@ -57,14 +57,10 @@ impl Watch {
             self.lost_since = None;
             return false;
         }
-        if let Some(owner) = members.owner() {
-            self.named = owner.beat.next;
-            if !self.is_closed {
-                self.lost_since = None;
-                return false;
-            }
+        if let Some(named) = members.named() {
+            self.named = Some(named);
         }
-        if !self.is_closed && self.is_opening(members, now) {
+        if !self.is_closed && (members.owner().is_some() || self.is_opening(members, now)) {
             self.lost_since = None;
             return false;
         }

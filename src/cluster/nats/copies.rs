@@ -25,13 +25,6 @@ use crate::kernel::store::journal::entry::Position;
 /// Bytes read at once.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A copy that is there.
-#[derive(Debug)]
-pub(crate) struct Copy {
-    /// Of what it is.
-    pub(crate) origin: Origin,
-}
-
 fn failed(error: &dyn std::fmt::Display) -> Error {
     Error::Journal(format!("the object store of the cluster cannot be used: {error}"))
 }
@@ -69,19 +62,19 @@ impl Wire {
         put.map(drop).map_err(|error| failed(&error))
     }
 
-    /// The copies that are there, the one with the newest entry last.
+    /// Of what the copies are that are there, the one with the newest entry last.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub(crate) async fn copies(&self) -> Result<Vec<Copy>, Error> {
+    pub(crate) async fn copies(&self) -> Result<Vec<Origin>, Error> {
         let bucket = self.bucket().await?;
         let mut list = bucket.list().await.map_err(|error| failed(&error))?;
         let mut found = Vec::new();
         while let Some(info) = list.next().await {
             let info = info.map_err(|error| failed(&error))?;
-            found.extend(read(&info).map(|origin| Copy { origin }));
+            found.extend(read(&info));
         }
-        found.sort_by_key(|copy| copy.origin.position.index);
+        found.sort_by_key(|origin| origin.position.index);
         Ok(found)
     }
 
@@ -114,9 +107,9 @@ impl Wire {
         self.bucket().await?.delete(name).await.map_err(|error| failed(&error))
     }
 
-    /// Lets go of the entries up to and including `index`.
-    pub(crate) async fn trim(&self, index: u64) -> Result<(), Error> {
-        let purged = self.stream.purge().sequence(index + 1).await;
+    /// Lets go of the entries before `number`.
+    pub(crate) async fn trim(&self, number: u64) -> Result<(), Error> {
+        let purged = self.stream.purge().sequence(number).await;
         purged.map(drop).map_err(|error| Error::Journal(format!("it cannot be trimmed: {error}")))
     }
 }

@@ -13,9 +13,9 @@ use async_nats::{Bytes, Client, ConnectOptions};
 use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
-use super::parts;
 use crate::cluster::config::ClusterConfig;
 use crate::kernel::store::Error;
+use crate::kernel::store::journal::chain::Chain;
 use crate::kernel::store::journal::entry::Position;
 
 /// How long one request may take.
@@ -44,27 +44,6 @@ pub(crate) enum NotReady {
     Refused(String),
     /// It does not answer.
     Unavailable(String),
-}
-
-/// How a store stands to the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relation {
-    /// The journal goes on from it.
-    Prefix,
-    /// The entries behind it were trimmed.
-    Trimmed,
-    /// The journal has another entry at its place.
-    Diverged,
-    /// The journal ends before it: it has lost entries.
-    Ahead {
-        /// The first sequence that the stream still has.
-    pub(crate) async fn first(&self) -> Result<u64, Error> {
-        Ok(self.info().await?.state.first_sequence)
-    }
-
-    /// The last sequence of the stream.
-        last: u64,
-    },
 }
 
 impl Wire {
@@ -157,32 +136,24 @@ impl Wire {
         }
     }
 
-    /// How a store whose newest entry is at `position` stands to the journal.
-    pub(crate) async fn relation(&self, position: &Position) -> Result<Relation, Error> {
+    /// The first sequence that the stream still has, and the last one; an empty stream has a last one that is less.
+    pub(crate) async fn bounds(&self) -> Result<(u64, u64), Error> {
         let state = self.info().await?.state;
-        if position.index > state.last_sequence {
-            return Ok(Relation::Ahead { last: state.last_sequence });
-        }
-        if position.index + 1 < state.first_sequence {
-            return Ok(Relation::Trimmed);
-        }
-        // Of the one before the first there is nothing to compare with; the next entry names its hash.
-        if position.index == 0 || position.index < state.first_sequence {
-            return Ok(Relation::Prefix);
-        }
-        let message = self.message(position.index).await?;
-        let is_ours = message.is_some_and(|message| parts::ends(&message, &position.hash));
-        Ok(if is_ours { Relation::Prefix } else { Relation::Diverged })
+        Ok((state.first_sequence.max(1), state.last_sequence))
     }
 
-    /// The first sequence that the stream still has.
-    pub(crate) async fn first(&self) -> Result<u64, Error> {
-        Ok(self.info().await?.state.first_sequence)
-    }
-
-    /// The last sequence of the stream.
-    pub(crate) async fn last(&self) -> Result<u64, Error> {
-        Ok(self.info().await?.state.last_sequence)
+    /// Does the journal go on from a store whose newest entry is at `position`?
+    ///
+    /// # Errors
+    /// [`Error::Trimmed`], [`Error::Lost`] and [`Error::Diverged`] when it does not; the servers do not answer.
+    pub(crate) async fn goes_on_from(&self, position: &Position) -> Result<(), Error> {
+        let (first, last) = self.bounds().await?;
+        let mut chain = Chain::behind(position, first, last)?;
+        if chain.next() > position.index {
+            return Ok(());
+        }
+        let held = self.message(position.index).await?.ok_or(Error::Lost { index: position.index })?;
+        chain.take(position.index, &held).map(drop)
     }
 
     /// The stream and its servers, for people.

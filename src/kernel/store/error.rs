@@ -85,6 +85,7 @@ pub enum Error {
     Rebased {
         /// The name of the snapshot.
         snapshot: String,
+    },
     /// The journal no longer holds what it had acknowledged.
     #[error(
         "the journal has lost entry {index}, which it had acknowledged: nothing is served until it is known what else is missing"

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::entry::{Entry, Position};
+use super::entry::{Body, Entry, Position};
 use crate::kernel::store::Error;
 
 /// Reads encoded entries in the order of their numbers. What is void is passed over. What was acknowledged and is gone is an
@@ -14,6 +14,8 @@ pub struct Chain {
     /// The entry that a store holds as its newest; `None` once the journal was found to hold it, too, or has let go of it.
     held: Option<Position>,
     next: u64,
+    /// The pieces that came since the newest entry, of one that is too large for one.
+    pieces: Vec<u8>,
 }
 
 impl Chain {
@@ -29,7 +31,7 @@ impl Chain {
             return Err(Error::Trimmed { first });
         }
         let held = (first <= position.index).then_some(*position);
-        Ok(Self { newest: *position, held, next: position.index + u64::from(held.is_none()) })
+        Ok(Self { newest: *position, held, next: position.index + u64::from(held.is_none()), pieces: Vec::new() })
     }
 
     /// The number of the entry to give next; the first one is that at the position itself, where there still is one.
@@ -53,7 +55,32 @@ impl Chain {
             return if is_same { Ok(None) } else { Err(Error::Diverged { index: held.index }) };
         }
         let accepted = self.newest.accept(number, encoded).map_err(|error| Error::Rows { source: error.into() })?;
-        Ok(accepted.inspect(|entry| self.newest = entry.position))
+        let Some(entry) = accepted else {
+            self.pieces.clear();
+            return Ok(None);
+        };
+        self.together(entry)
+    }
+
+    /// Puts the pieces of an entry together; one that came whole is given as it is.
+    fn together(&mut self, Entry { position, body }: Entry) -> Result<Option<Entry>, Error> {
+        let body = match body {
+            Body::Part { bytes } => {
+                self.pieces.extend_from_slice(&bytes);
+                return Ok(None);
+            }
+            Body::Last { whole, bytes } => {
+                self.pieces.extend_from_slice(&bytes);
+                if <[u8; 32]>::from(Sha256::digest(&self.pieces)) != whole {
+                    return Err(Error::Lost { index: position.index - 1 });
+                }
+                Body::from_bytes(&self.pieces).map_err(|error| Error::Rows { source: error.into() })?
+            }
+            body => body,
+        };
+        self.pieces.clear();
+        self.newest = position;
+        Ok(Some(Entry { position, body }))
     }
 
     /// No more is given, and the journal's newest entry is `last`.

@@ -51,6 +51,33 @@ pub enum Body<'a> {
     },
     /// The owner gives the world up in order.
     Close,
+    /// A piece of a body that is too large for one entry. It is no entry of its own: it counts with the [`Body::Last`] behind it,
+    /// and the next entry names the hash of the one before the pieces.
+    Part {
+        /// The next bytes of the body.
+        bytes: Cow<'a, [u8]>,
+    },
+    /// The end of a body that came in pieces.
+    Last {
+        /// SHA-256 of all of it.
+        whole: [u8; 32],
+        /// Its last bytes.
+        bytes: Cow<'a, [u8]>,
+    },
+}
+
+impl Body<'_> {
+    /// The body as bytes, to be cut into pieces.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_body(&mut bytes, self);
+        bytes
+    }
+
+    /// The body of pieces that came together.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Body<'static>, Malformed> {
+        read_body(&mut Reader(bytes))
+    }
 }
 
 /// A place in a journal: the newest valid entry, and what the next one must know of it.
@@ -158,6 +185,15 @@ fn put_body(out: &mut Vec<u8>, body: &Body<'_>) {
             put_bytes(out, snapshot.as_bytes());
         }
         Body::Close => out.push(4),
+        Body::Part { bytes } => {
+            out.push(5);
+            put_bytes(out, bytes);
+        }
+        Body::Last { whole, bytes } => {
+            out.push(6);
+            out.extend_from_slice(whole);
+            put_bytes(out, bytes);
+        }
     }
 }
 
@@ -173,6 +209,11 @@ fn read_body(reader: &mut Reader<'_>) -> Result<Body<'static>, Malformed> {
         }
         3 => Body::Rebase { snapshot: text(reader.bytes()?) },
         4 => Body::Close,
+        5 => Body::Part { bytes: reader.bytes()?.to_vec().into() },
+        6 => {
+            let whole = reader.take(32)?.try_into().map_err(|_| Malformed::Short)?;
+            Body::Last { whole, bytes: reader.bytes()?.to_vec().into() }
+        }
         other => return Err(Malformed::Unknown { what: "kind of entry", found: other.into() }),
     })
 }

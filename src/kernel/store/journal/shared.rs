@@ -11,10 +11,15 @@
 
 use std::collections::VecDeque;
 
+use sha2::{Digest, Sha256};
+
 use super::chain::Chain;
 use super::entry::{Body, Position};
 use super::{Entries, Journal};
 use crate::kernel::store::Error;
+
+/// Bytes of an entry; what is larger travels in pieces. Servers take messages of 1 MiB unless they are told otherwise.
+const ENTRY_BYTES_MAX: usize = 512 << 10;
 
 /// What a log answers to an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +90,40 @@ impl<L: Log> Shared<L> {
         Self { log, newest: position, last: 0, sent: VecDeque::new() }
     }
 
+    /// The newest entry that was made or, by [`Journal::open`], read.
+    pub fn newest(&self) -> &Position {
+        &self.newest
+    }
+
     fn send(&mut self, body: &Body<'_>) -> Result<Position, Error> {
         let (position, encoded) = self.newest.encode(self.last + 1, body).map_err(unusable)?;
+        let newest = if encoded.len() <= ENTRY_BYTES_MAX {
+            self.hand_over(position, encoded)?
+        } else {
+            self.send_in_pieces(&body.to_bytes())?
+        };
+        self.newest = newest;
+        Ok(newest)
+    }
+
+    /// Sends a body in as many entries as it takes. Only the last one is the newest from then on.
+    fn send_in_pieces(&mut self, body: &[u8]) -> Result<Position, Error> {
+        let whole = Sha256::digest(body).into();
+        let mut pieces = body.chunks(ENTRY_BYTES_MAX);
+        let last = pieces.next_back().unwrap_or_default();
+        for piece in pieces {
+            let part = Body::Part { bytes: piece.into() };
+            let (position, encoded) = self.newest.encode(self.last + 1, &part).map_err(unusable)?;
+            self.hand_over(position, encoded)?;
+        }
+        let end = Body::Last { whole, bytes: last.into() };
+        let (position, encoded) = self.newest.encode(self.last + 1, &end).map_err(unusable)?;
+        self.hand_over(position, encoded)
+    }
+
+    fn hand_over(&mut self, position: Position, encoded: Vec<u8>) -> Result<Position, Error> {
         self.log.send(position.index, &encoded)?;
-        (self.newest, self.last) = (position, position.index);
+        self.last = position.index;
         self.sent.push_back((position, encoded));
         Ok(position)
     }

@@ -7,6 +7,8 @@
 //! AGENTSVC_CLUSTER_FAULTS=10000 cargo test --test cluster faults       by hand
 //! ```
 
+#[path = "cluster/disasters.rs"]
+mod disasters;
 #[path = "cluster/faults.rs"]
 mod faults;
 #[path = "cluster/history.rs"]
@@ -15,6 +17,8 @@ mod history;
 mod load;
 #[path = "cluster/nodes.rs"]
 mod nodes;
+#[path = "cluster/probe.rs"]
+mod probe;
 #[path = "cluster/proxy.rs"]
 mod proxy;
 #[path = "cluster/servers.rs"]

@@ -15,7 +15,7 @@ use crate::support::clients::skipped;
 use crate::support::{Rng, number, seed_of_run, some_time, until};
 
 /// Clients at once.
-const CLIENTS: u64 = 6;
+pub(crate) const CLIENTS: u64 = 6;
 /// Lists that they append to.
 const LISTS: usize = 4;
 /// Faults of a run without another word, and how long it goes on at most.
@@ -61,13 +61,14 @@ const ALL: [Fault; 13] = [
 ];
 
 /// Everything.
-struct Cluster {
-    servers: Servers,
-    nodes: Vec<Node>,
+pub(crate) struct Cluster {
+    pub(crate) servers: Servers,
+    pub(crate) nodes: Vec<Node>,
 }
 
 impl Cluster {
-    fn start(rest: &str) -> Self {
+    /// Starts everything, with more lines of configuration for each node.
+    pub(crate) fn start(rest: &str) -> Self {
         let servers = Servers::start();
         let mut nodes: Vec<Node> = ["a", "b", "c"].map(|name| Node::new(name, &servers, rest)).into();
         nodes.iter_mut().for_each(Node::start);
@@ -78,7 +79,7 @@ impl Cluster {
     }
 
     /// Waits until all nodes answer, one of them owns the world, and the others have all that it has.
-    fn wait_well(&self) {
+    pub(crate) fn wait_well(&self) {
         until("all nodes are well", || {
             let owner = owner(&self.nodes)?;
             let known = self.nodes[owner].cluster()?;
@@ -142,13 +143,14 @@ impl Cluster {
         }
     }
 
-    fn said(&self) -> String {
+    /// The last lines of what all of them said.
+    pub(crate) fn said(&self) -> String {
         self.nodes.iter().map(Node::said).collect::<String>() + &self.servers.said()
     }
 }
 
 /// Agents and sessions, one of each for a list.
-fn lists(cluster: &Cluster) -> Vec<(String, String)> {
+pub(crate) fn lists(cluster: &Cluster) -> Vec<(String, String)> {
     let client = cluster.nodes[0].client();
     let list = |at: usize| {
         let manifest = format!("name = \"list-{at}\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n");

@@ -149,7 +149,8 @@ fn real_time(read: &Read, appends: &BTreeMap<(usize, u64), &Append>, found: &mut
     let list = read.list;
     // The latest beginning of all that stand before, and whose it is.
     let mut latest: Option<(Duration, u64)> = None;
-    for value in &read.values {
+    let mut seen = BTreeSet::new();
+    for value in read.values.iter().filter(|value| seen.insert(**value)) {
         let Some(append) = appends.get(&(list, *value)) else { continue };
         if let Some((began, second)) = latest
             && append.outcome == Outcome::Done

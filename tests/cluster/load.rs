@@ -119,13 +119,19 @@ impl Load {
         done.map(|it| it.ended).min().map(|first| first - since)
     }
 
+    /// Answers that are neither done nor refused, each once.
+    pub(crate) fn odd(&self) -> Vec<String> {
+        let mut odd = self.odd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        odd.sort();
+        odd.dedup();
+        odd
+    }
+
     /// One line of how much there was.
     pub(crate) fn sum(&self) -> String {
         let history = self.history();
         let count = |outcome| history.appends.iter().filter(|it| it.outcome == outcome).count();
-        let mut odd = self.odd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        odd.sort();
-        odd.dedup();
+        let mut odd = self.odd();
         odd.truncate(10);
         format!(
             "{} appends acknowledged, {} refused, {} unknown; {} reads; odd answers: {odd:?}",

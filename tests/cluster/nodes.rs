@@ -52,6 +52,17 @@ impl Node {
         fs::write(self.home.path().join("config.toml"), &self.config).expect("config.toml can be written");
     }
 
+    /// It is configured as a daemon without a cluster.
+    pub(crate) fn make_alone(&self) {
+        let alone = self.config.split("[cluster]").next().unwrap_or_default();
+        fs::write(self.home.path().join("config.toml"), alone).expect("config.toml can be written");
+    }
+
+    /// It is configured as a node again.
+    pub(crate) fn join(&self) {
+        self.write_config();
+    }
+
     pub(crate) fn start(&mut self) {
         if self.process.is_some() {
             return;
@@ -98,11 +109,6 @@ impl Node {
     /// Its ways to the NATS servers do so.
     pub(crate) fn set_links(&self, mode: Mode) {
         self.links.iter().for_each(|link| link.set(mode));
-    }
-
-    /// Its way to one of them does so.
-    pub(crate) fn set_link(&self, server: usize, mode: Mode) {
-        self.links[server].set(mode);
     }
 
     pub(crate) fn client(&self) -> Client {

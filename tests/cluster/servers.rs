@@ -57,10 +57,6 @@ impl Process {
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
-    }
 }
 
 impl Drop for Process {

@@ -20,8 +20,8 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 const LOG_MAX: usize = 6;
 /// Nodes. The first one owns the world at the beginning: it is the zombie of the others.
 const NODES: usize = 3;
-/// Groups that each node appends.
-const GROUPS: u8 = 2;
+/// Groups that each node appends, the zombie more than one.
+const GROUPS: [u8; NODES] = [2, 1, 1];
 /// Groups that an owner has on their way at once.
 const IN_FLIGHT: usize = 2;
 /// How often a message may arrive.
@@ -212,7 +212,8 @@ impl Model for Rules {
         }
         for node in 0..NODES {
             match &state.nodes[node] {
-                Role::Standby if !state.tried[node] => {
+                // The others are alike: who tries first is called the first of them.
+                Role::Standby if !state.tried[node] && state.tried[node - 1] => {
                     // It knows the newest number, or takes that behind what it has read for it.
                     let newest = state.log.len() + 1;
                     let reads = (1..=state.log.len()).flat_map(|read| [(read, newest), (read, read + 1)]);
@@ -223,7 +224,7 @@ impl Model for Rules {
                         index: index as u8,
                     }));
                 }
-                Role::Owner { flight, .. } if flight.len() < IN_FLIGHT && state.appended[node] < GROUPS => {
+                Role::Owner { flight, .. } if flight.len() < IN_FLIGHT && state.appended[node] < GROUPS[node] => {
                     actions.push(Action::Append(node));
                 }
                 _ => {}

@@ -213,6 +213,10 @@ impl Log for Way {
 
     fn get(&self, number: u64) -> Result<Option<Vec<u8>>, Error> {
         self.engine.with(|servers| {
+            // Whoever asks was told that the one before is durable.
+            if number > servers.committed + 1 {
+                return Err(Error::Lost { index: servers.committed + 1 });
+            }
             let found = servers.entries.get(&number).filter(|_| number <= servers.committed);
             Ok(found.map(|stored| stored.encoded.clone()))
         })

@@ -108,11 +108,12 @@ impl Node {
     fn outlets(&self) -> Outlets {
         let (engine, number, life) = (self.engine.clone(), self.number, self.life);
         let over = move || engine.of(number, life, |caller| caller.is_over = true);
-        let (reopen, fatal) = (over.clone(), over);
+        let (reopen, fenced, fatal) = (over.clone(), over.clone(), over);
         Outlets {
             effects: Arc::new(drop),
             told: Arc::new(drop),
             reopen: Arc::new(reopen),
+            fenced: Arc::new(move |_| fenced()),
             fatal: Arc::new(move |_| fatal()),
         }
     }

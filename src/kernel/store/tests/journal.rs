@@ -195,6 +195,50 @@ fn a_journal_in_memory_conforms() {
     conforms(&|| Box::new(memory(&log, Position::default())));
 }
 
+/// Opens that two nodes try at the same moment, and appends behind them.
+const RACES: u8 = 50;
+
+/// Of two nodes that open a journal and append to it at the same moment, at most one is told that its entry is durable; where the
+/// log compares rightly, one is.
+fn one_of_two_is_taken(new: &(dyn Fn() -> Box<dyn Journal> + Sync), compares: bool) {
+    fn both<A: Send, B: Send>(of: [A; 2], work: impl Fn(u8, A) -> B + Sync) -> [B; 2] {
+        let work = &work;
+        std::thread::scope(|scope| {
+            let mut node = 0;
+            let threads = of.map(|it| {
+                node += 1;
+                scope.spawn(move || work(node, it))
+            });
+            threads.map(|thread| thread.join().unwrap())
+        })
+    }
+    for race in 0..RACES {
+        let opened = both([new(), new()], |node, mut journal| journal.open(&node.to_string()).map(|()| journal));
+        assert!(opened.iter().any(Result::is_ok), "somebody opens it");
+        let taken = both(opened, |node, journal| {
+            let op = put(b"a", &[node, race]);
+            let body = Body::Step { step: None, ops: vec![op].into(), erased: Cow::Borrowed(&[]) };
+            journal.is_ok_and(|mut journal| {
+                journal.append(&body).is_ok_and(|position| journal.acknowledged(&position.unwrap()).is_ok())
+            })
+        });
+        let count = taken.iter().filter(|taken| **taken).count();
+        assert!(count <= 1 && (count == 1 || !compares), "{taken:?}");
+    }
+    let journal = new();
+    let entries: Vec<_> = journal.read(&Position::default()).unwrap().map(Result::unwrap).collect();
+    let steps = entries.iter().filter(|entry| matches!(entry.body, Body::Step { .. })).count();
+    assert!(steps == usize::from(RACES) || !compares, "{steps}");
+}
+
+#[test]
+fn of_two_nodes_that_append_at_once_one_is_told_that_it_was_taken() {
+    for takes_all in [false, true] {
+        let log = Arc::new(Mutex::new(Numbers { takes_all, ..Numbers::default() }));
+        one_of_two_is_taken(&|| Box::new(memory(&log, Position::default())), !takes_all);
+    }
+}
+
 #[test]
 fn what_was_fenced_releases_nothing_and_no_reader_sees_it() {
     // Refused at once, or taken by a broken compare-and-set: it makes no difference.

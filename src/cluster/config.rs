@@ -27,6 +27,8 @@ table! {
         acks: Acks => choice(Acks::WORDS).protected().at_restart(),
         /// File with `user:password` for the NATS servers, an absolute path.
         credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.user").protected().at_restart(),
+        /// MiB of the journal from which on the owner replaces its beginning by a copy of the world, 1 to 1048576.
+        journal_mb: u64 = 512 => integer(1..=1_048_576).protected().at_restart(),
         /// Compare the stores of standbys with that of the owner every hour.
         check: bool = true => flag().protected().at_restart(),
     }
@@ -89,7 +91,7 @@ fn name(text: &str) -> Result<Box<str>, String> {
     if (1..=40).contains(&text.len()) && text.bytes().all(is_fit) {
         Ok(text.into())
     } else {
-        Err("must be 1 to 40 letters, digits, `-` and `_`".to_owned())
+        Err("must be letters, digits, `-` and `_`, 40 at most".to_owned())
     }
 }
 
@@ -117,7 +119,7 @@ mod tests {
             ("servers = [\"nats://h:4222\"]\nnode = \"a\"", "cluster.url: must be set"),
             ("servers = [\"http://h:4222\"]", "must be the URL of a NATS server"),
             ("servers = [\"nats://u:p@h:4222\"]", "without a user or a password"),
-            ("name = \"a.b\"", "cluster.name: must be 1 to 40 letters"),
+            ("name = \"a.b\"", "cluster.name: must be letters"),
             ("replicas = 1", "cluster.replicas: must be 3 to 5"),
         ] {
             let error = read(&format!("[cluster]\n{text}\n")).unwrap_err().to_string();

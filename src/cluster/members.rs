@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use agentsvc_api::cluster::{NodeCheck, NodeRole, NodeRow, Role};
 use agentsvc_api::http::timestamp::timestamp_now;
+use agentsvc_components::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub(super) struct Beat {
     /// The node that it hands the world to.
     #[serde(default)]
     pub(super) next: Option<String>,
+    /// Since when it owns the world, by its clock, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) since: Option<i64>,
     /// Different in each start: two nodes may have one name by mistake.
     instance: u64,
 }
@@ -83,6 +87,8 @@ pub(crate) struct Members {
     /// When anybody was last heard, this node itself by way of a server among them.
     heard: AtomicU64,
     draining: AtomicBool,
+    /// Since when this node owns the world, as long as it does.
+    since: Mutex<Option<Timestamp>>,
     next: Mutex<Option<String>>,
     others: Mutex<BTreeMap<String, Other>>,
     /// The last comparisons of rows, by node.
@@ -104,6 +110,7 @@ impl Members {
             synced: AtomicU64::default(),
             heard: AtomicU64::default(),
             draining: AtomicBool::default(),
+            since: Mutex::default(),
             next: Mutex::default(),
             others: Mutex::default(),
             checked: Mutex::default(),
@@ -131,6 +138,12 @@ impl Members {
     pub(super) fn set_role(&self, role: NodeRole) {
         let at = NodeRole::ALL.iter().position(|it| *it == role).unwrap_or_default();
         self.role.store(u8::try_from(at).unwrap_or_default(), Ordering::Release);
+        *self.since.lock() = (role == NodeRole::Owner).then(timestamp_now);
+    }
+
+    /// Since when this node owns the world, if it does.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        *self.since.lock()
     }
 
     /// What this node is.
@@ -234,6 +247,7 @@ impl Members {
             synced: self.synced.load(Ordering::Acquire),
             draining: self.is_draining(),
             next: self.next.lock().clone(),
+            since: self.since().map(|since| since.0),
             instance: self.instance,
         }
     }

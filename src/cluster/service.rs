@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use agentsvc_api::cluster::{
     Cluster, ClusterError, ClusterStatus, Drained, Moved, NodeRole, Role, ServerRow, StreamRow, Verified, WorldRow,
 };
+use agentsvc_components::Timestamp;
 use crossbeam_channel::Sender;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -55,13 +56,13 @@ impl Service {
         Self { cluster, secret, wire, members, shown, exchange, tell }
     }
 
-    /// The owner as this node knows it: its name and its epoch.
-    fn owner(&self) -> Option<(String, u64)> {
+    /// The owner as this node knows it: its name, its epoch and since when it is the owner.
+    fn owner(&self) -> Option<(String, u64, Option<Timestamp>)> {
         if self.members.own_role() == NodeRole::Owner {
             let epoch = self.members.standing.epoch.load(Ordering::Acquire);
-            return Some((self.members.node().to_owned(), epoch));
+            return Some((self.members.node().to_owned(), epoch, self.members.since()));
         }
-        self.members.owner().map(|owner| (owner.beat.node, owner.beat.epoch))
+        self.members.owner().map(|owner| (owner.beat.node, owner.beat.epoch, owner.beat.since.map(Timestamp)))
     }
 
     async fn hand_to(&self, node: String) -> Result<Moved, ClusterError> {
@@ -90,11 +91,11 @@ impl Cluster for Service {
         let newest = nodes.iter().map(|node| (node.epoch, node.index)).max().unwrap_or_default();
         let world = WorldRow {
             world: WORLD,
-            epoch: owner.as_ref().map_or(newest.0, |(_, epoch)| *epoch),
+            epoch: owner.as_ref().map_or(newest.0, |(_, epoch, _)| *epoch),
             index: newest.1,
-            since: None,
+            since: owner.as_ref().and_then(|(_, _, since)| *since),
             problem: owner.is_none().then(|| "no node owns the world".to_owned()),
-            owner: owner.map(|(node, _)| node),
+            owner: owner.map(|(node, ..)| node),
         };
         ClusterStatus {
             node: self.members.node().to_owned(),

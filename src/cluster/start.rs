@@ -28,6 +28,8 @@ use crate::kernel::vault::{KeySource, VARIABLE};
 
 /// How often it is looked at how the servers are.
 const SERVERS_PERIOD: Duration = Duration::from_secs(5);
+/// The same while they do not answer.
+const SERVERS_PAUSE: Duration = Duration::from_millis(500);
 
 /// A node of a cluster, from the start on.
 #[derive(Clone)]
@@ -39,6 +41,8 @@ pub(crate) struct Clustered {
     exchange: Arc<OnceLock<Arc<Exchange>>>,
     /// Stores are compared every hour.
     is_checking: bool,
+    /// Bytes of the journal from which on it is cut.
+    journal_bytes: u64,
     /// What a change waits for.
     acks: Acks,
     tell: Sender<Event>,
@@ -77,8 +81,8 @@ impl Clustered {
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());
-        let clustered =
-            Self { wire, members, shown, exchange, is_checking: config.check, acks: config.acks, tell, events };
+        let (is_checking, journal_bytes, acks) = (config.check, config.journal_mb << 20, config.acks);
+        let clustered = Self { wire, members, shown, exchange, is_checking, journal_bytes, acks, tell, events };
         let Self { wire, members, shown, exchange, tell, .. } = &clustered;
         let (to, me) = (Arc::clone(wire), Arc::clone(members));
         handle.spawn(speak(to, me));
@@ -134,7 +138,7 @@ impl Clustered {
             wire: Arc::clone(&self.wire),
             members: Arc::clone(&self.members),
             exchange,
-            trimming: Trimming::new(world_dir.clone()),
+            trimming: Trimming::new(world_dir.clone(), self.journal_bytes),
             world_dir,
             marked,
             is_eager: self.acks == Acks::Standby,
@@ -175,7 +179,8 @@ async fn look_at_servers(wire: Arc<Wire>, members: Arc<Members>, shown: Arc<Show
             }
         };
         members.set_problem("servers", problem);
+        let pause = if found.is_ok() { SERVERS_PERIOD } else { SERVERS_PAUSE };
         shown.set(found.ok());
-        tokio::time::sleep(SERVERS_PERIOD).await;
+        tokio::time::sleep(pause).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps the journal short: the owner copies its world into the object store, and lets go of the entries that are in the copy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,22 +15,22 @@ use crate::snapshot::write;
 
 /// Milliseconds between two looks.
 const LOOK_MS: u64 = 60_000;
-/// Bytes of the stream from which on it is cut.
-const STREAM_BYTES: u64 = 512 << 20;
 /// Copies that stay: one may be on its way to a node that is built of it.
 const COPIES_KEPT: usize = 2;
 
 /// Cuts the journal now and then.
 pub(super) struct Trimming {
     world_dir: PathBuf,
+    /// Bytes of the stream from which on it is cut.
+    bytes_max: u64,
     looked: u64,
     is_running: Arc<AtomicBool>,
 }
 
 impl Trimming {
-    /// That of a node whose store is at `world_dir`.
-    pub(super) fn new(world_dir: PathBuf) -> Self {
-        Self { world_dir, looked: boot_time(), is_running: Arc::default() }
+    /// That of a node whose store is at `world_dir`, for a stream of more than `bytes_max` bytes.
+    pub(super) fn new(world_dir: PathBuf, bytes_max: u64) -> Self {
+        Self { world_dir, bytes_max, looked: boot_time(), is_running: Arc::default() }
     }
 
     /// Called by an owner again and again; what takes long has a thread of its own.
@@ -41,8 +41,9 @@ impl Trimming {
         self.looked = boot_time();
         let (wire, exchange, members) = (Arc::clone(wire), Arc::clone(exchange), Arc::clone(members));
         let (world_dir, is_running) = (self.world_dir.clone(), Arc::clone(&self.is_running));
+        let bytes_max = self.bytes_max;
         let run = move || {
-            let trimmed = trim_if_large(&wire, &exchange, members.node(), &world_dir);
+            let trimmed = trim_if_large(&wire, &exchange, members.node(), (&world_dir, bytes_max));
             members.set_problem("trimming", trimmed.err().map(|error| format!("the journal is not trimmed: {error}")));
             is_running.store(false, Ordering::Release);
         };
@@ -53,9 +54,14 @@ impl Trimming {
     }
 }
 
-fn trim_if_large(wire: &Wire, exchange: &Exchange, node: &str, world_dir: &std::path::Path) -> Result<(), Error> {
+fn trim_if_large(
+    wire: &Wire,
+    exchange: &Exchange,
+    node: &str,
+    (world_dir, bytes_max): (&Path, u64),
+) -> Result<(), Error> {
     let (stream, _) = wire.wait(wire.shown())?;
-    if stream.bytes < STREAM_BYTES {
+    if stream.bytes < bytes_max {
         return Ok(());
     }
     let view = exchange.view().map_err(|refusal| Error::Journal(refusal.message))?;

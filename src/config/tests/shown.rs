@@ -86,6 +86,7 @@ fn other(path: &str, kind: Kind) -> String {
         },
         ("cluster.servers", _) => "[\"nats://10.0.0.1:4222\"]".to_owned(),
         ("cluster.replicas", _) => "5".to_owned(),
+        ("cluster.journal_mb", _) => "77".to_owned(),
         ("cluster.unsafe_single_server", _) => "true".to_owned(),
         ("cluster.acks", _) => "\"journal+standby\"".to_owned(),
         ("inputs.enabled" | "cluster.check", _) => "false".to_owned(),
@@ -129,7 +130,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 49);
+    assert_eq!(checked, 50);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

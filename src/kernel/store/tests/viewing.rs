@@ -5,6 +5,7 @@ use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::kernel::record;
 
 use super::*;
+use crate::kernel::store::journal::Local;
 use crate::kernel::store::load::from_rows;
 use crate::kernel::store::rows::{Row, RowError, RowReader, RowWriter};
 

@@ -177,7 +177,8 @@ fn verified_text(verified: &Value) -> String {
 fn check_empty(home: &Home) -> Result<(), Error> {
     let data_dir = Config::load(&home.config_file())?.config.data_dir;
     let world = home.world_dir(data_dir.as_deref());
-    if !world.exists() {
+    let has_world = std::fs::read_dir(&world).is_ok_and(|mut files| files.next().is_some());
+    if !has_world {
         return Ok(());
     }
     Err(Error::Failed(format!(
@@ -276,7 +277,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
         check_empty(&home).unwrap();
-        std::fs::create_dir_all(home.world_dir(None)).unwrap();
+        home.create(None).unwrap();
+        check_empty(&home).unwrap();
+        std::fs::write(home.world_dir(None).join("a"), "").unwrap();
         let refused = check_empty(&home).unwrap_err().to_string();
         assert!(refused.contains("two worlds cannot be joined"), "{refused}");
     }

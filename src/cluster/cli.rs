@@ -10,6 +10,7 @@ use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{self, Table, field, items};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::Home;
+use crate::kernel::percent::encoded;
 use crate::kernel::vault::VARIABLE;
 
 /// Subcommands of `cluster`.
@@ -74,8 +75,8 @@ impl Run for Cluster {
                 context.print(&moved, moved_text)
             }
             Self::Drain { node } => {
-                let name = percent_encoding::utf8_percent_encode(&node, percent_encoding::NON_ALPHANUMERIC);
-                context.print(&post(context, &format!("/api/cluster/nodes/{name}/drain"), None)?, drained)
+                let path = format!("/api/cluster/nodes/{}/drain", encoded(&node));
+                context.print(&post(context, &path, None)?, drained)
             }
             Self::Verify => verify(context),
             Self::Init(node) => node.write(context, "the first node"),
@@ -164,7 +165,7 @@ fn verified_text(verified: &Value) -> String {
             Some(false) => "different",
             None => "no answer",
         };
-        table.row([&field(node, "/name"), same]);
+        table.row([field(node, "/name").as_str(), same]);
     }
     let problems: String =
         items(verified, "problems").filter_map(Value::as_str).map(|problem| format!("problem:  {problem}\n")).collect();

@@ -70,6 +70,10 @@ cases! {
     }
     channels { set_up, package, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
+    cluster {
+        nodes,
+        single,
+    }
     connections {
         servers,
         servers_over_http,

@@ -39,6 +39,7 @@ mod channel_rooms;
 mod channels;
 mod checkpoints;
 mod cli;
+mod cluster;
 mod comms;
 mod compaction;
 mod config;

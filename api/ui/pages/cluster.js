@@ -77,7 +77,7 @@ export async function mount(root, ctx) {
         ] }) : null),
       h("dl", { class: "pairs" },
         h("dt", {}, "Address"), h("dd", { class: "mono" }, node.url),
-        h("dt", {}, "Behind"), h("dd", {}, node.lag === 0 ? "nothing" : count(node.lag, "entry", "entries")),
+        h("dt", {}, "Behind"), h("dd", {}, node.role === "silent" ? "unknown" : node.lag === 0 ? "nothing" : count(node.lag, "entry", "entries")),
         h("dt", {}, "Epoch"), h("dd", {}, number(node.epoch)),
         node.version ? [h("dt", {}, "Version"), h("dd", {}, node.version)] : null,
         h("dt", {}, "Last heard"), h("dd", {}, node.last_heard ? h("time", { datetime: node.last_heard, title: when(node.last_heard) }, ago(node.last_heard)) : "never"),

@@ -10,6 +10,7 @@ use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{self, Table, field, items};
 use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::Home;
+use crate::kernel::percent::encoded;
 use crate::kernel::vault::VARIABLE;
 
 /// Subcommands of `cluster`.
@@ -74,8 +75,8 @@ impl Run for Cluster {
                 context.print(&moved, moved_text)
             }
             Self::Drain { node } => {
-                let name = percent_encoding::utf8_percent_encode(&node, percent_encoding::NON_ALPHANUMERIC);
-                context.print(&post(context, &format!("/api/cluster/nodes/{name}/drain"), None)?, drained)
+                let path = format!("/api/cluster/nodes/{}/drain", encoded(&node));
+                context.print(&post(context, &path, None)?, drained)
             }
             Self::Verify => verify(context),
             Self::Init(node) => node.write(context, "the first node"),
@@ -164,7 +165,7 @@ fn verified_text(verified: &Value) -> String {
             Some(false) => "different",
             None => "no answer",
         };
-        table.row([&field(node, "/name"), same]);
+        table.row([field(node, "/name").as_str(), same]);
     }
     let problems: String =
         items(verified, "problems").filter_map(Value::as_str).map(|problem| format!("problem:  {problem}\n")).collect();
@@ -177,7 +178,8 @@ fn verified_text(verified: &Value) -> String {
 fn check_empty(home: &Home) -> Result<(), Error> {
     let data_dir = Config::load(&home.config_file())?.config.data_dir;
     let world = home.world_dir(data_dir.as_deref());
-    if !world.exists() {
+    let has_world = std::fs::read_dir(&world).is_ok_and(|mut files| files.next().is_some());
+    if !has_world {
         return Ok(());
     }
     Err(Error::Failed(format!(
@@ -276,7 +278,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
         check_empty(&home).unwrap();
-        std::fs::create_dir_all(home.world_dir(None)).unwrap();
+        home.create(None).unwrap();
+        check_empty(&home).unwrap();
+        std::fs::write(home.world_dir(None).join("a"), "").unwrap();
         let refused = check_empty(&home).unwrap_err().to_string();
         assert!(refused.contains("two worlds cannot be joined"), "{refused}");
     }

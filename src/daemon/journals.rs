@@ -12,6 +12,8 @@ use crate::kernel::exchange::Exchange;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::{Error, Store};
 
+type JournalOf = dyn Fn(&Store) -> Result<Box<dyn Journal>, Error> + Send + Sync;
+
 /// Where the entries of worlds go, and what is done when another node takes one.
 pub(crate) struct Journals {
     /// Other nodes have the same world.
@@ -19,7 +21,7 @@ pub(crate) struct Journals {
     /// The name of this node.
     node: String,
     /// The journal of the world in a store.
-    of: Box<dyn Fn(&Store) -> Result<Box<dyn Journal>, Error> + Send + Sync>,
+    of: Box<JournalOf>,
     /// Another node owns the world since this epoch.
     pub(crate) fenced: Arc<dyn Fn(u64) + Send + Sync>,
 }

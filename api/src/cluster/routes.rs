@@ -124,9 +124,10 @@ async fn drain(call: Call) -> Result<Response, Error> {
 }
 
 async fn verify(call: Call) -> Result<Response, Error> {
-    let verified = VerifiedBody::from(service(&call)?.verify().await?);
-    let details = json!({ "ok": verified.ok, "index": verified.index, "hash": verified.hash });
-    note(&call, CLUSTER_VERIFIED, details).await?;
+    let verified = service(&call)?.verify().await?;
+    let (index, hash) = (verified.index, verified.hash.clone());
+    let verified = VerifiedBody::from(verified);
+    note(&call, CLUSTER_VERIFIED, json!({ "ok": verified.is_ok(), "index": index, "hash": hash })).await?;
     reply::ok(&verified)
 }
 

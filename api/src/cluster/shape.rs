@@ -209,3 +209,10 @@ shape! {
         problems: Vec<String> = verified.problems,
     }
 }
+
+impl VerifiedBody {
+    /// Has every node what the owner has, and is the journal well?
+    pub(crate) fn is_ok(&self) -> bool {
+        self.ok
+    }
+}

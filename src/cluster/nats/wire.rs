@@ -9,7 +9,8 @@ use agentsvc_api::cluster::{ServerRow, StreamRow};
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{Info, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Context, ErrorCode};
-use async_nats::{Bytes, Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions};
+use bytes::Bytes;
 use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 

@@ -82,6 +82,8 @@ const WORKERS: usize = 2;
 #[derive(Clone)]
 pub struct Store(Arc<Opened>);
 
+type OnMark = dyn Fn(&Store, Vec<u8>) + Send;
+
 /// What an open store is made of.
 pub struct Opened {
     /// Where it is.
@@ -95,7 +97,7 @@ pub struct Opened {
     /// What the writer has done.
     stats: Arc<StoreStats>,
     /// Who compares this store with others.
-    marks: parking_lot::Mutex<Option<Box<dyn Fn(&Store, Vec<u8>) + Send>>>,
+    marks: parking_lot::Mutex<Option<Box<OnMark>>>,
     /// The last field: when it is gone, the database is closed.
     open: Arc<()>,
 }

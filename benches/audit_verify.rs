@@ -62,6 +62,7 @@ fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
         effects: Arc::new(|_| ()),
         told: Arc::new(|_| ()),
         reopen: Arc::new(drop),
+        fenced: Arc::new(|_| ()),
         fatal: Arc::new(|cause| panic!("{cause}")),
     };
     let writer = Writer::start(store.clone(), outlets).expect("a writer");

@@ -68,7 +68,13 @@ impl Harness {
         let home = tempfile::tempdir().expect("a temporary directory");
         let store = Store::open(home.path().join("world")).expect("a store can be made");
         let fatal = Arc::new(|cause: String| panic!("{cause}"));
-        let outlets = Outlets { effects: Arc::new(drop), told: Arc::new(drop), reopen: Arc::new(drop), fatal };
+        let outlets = Outlets {
+            effects: Arc::new(drop),
+            told: Arc::new(drop),
+            reopen: Arc::new(drop),
+            fenced: Arc::new(|_| ()),
+            fatal,
+        };
         let writer = Writer::start(store, outlets).expect("a thread");
         let mut engine = Engine::new(Settings::default(), [7; 32]);
         engine.restore(Records::default(), NOW).expect("nothing is restored");

@@ -11,6 +11,7 @@ pub mod budget;
 pub mod channel;
 pub mod chat;
 pub mod checkpoint;
+pub mod cluster;
 pub mod compaction;
 pub mod config;
 pub mod daemon;
@@ -137,6 +138,7 @@ pub const DOMAINS: &[Domain] = &[
     replay::DOMAIN,
     migration::DOMAIN,
     doctor::DOMAIN,
+    cluster::DOMAIN,
 ];
 
 /// Makes what the domains bring known to the kernel. Safe to call twice.

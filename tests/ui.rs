@@ -86,6 +86,10 @@ cases! {
         providers_show_their_trouble,
     }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
+    cluster {
+        nodes,
+        single,
+    }
     connections {
         servers,
         servers_over_http,

@@ -14,6 +14,7 @@ pub mod budget;
 pub mod channel;
 pub mod chat;
 pub mod checkpoint;
+pub mod cluster;
 pub mod comms;
 pub mod config;
 pub mod delivery;
@@ -141,6 +142,7 @@ const LIST: &[HttpDomain] = &[
     pairing::DOMAIN,
     history::DOMAIN,
     terminal::DOMAIN,
+    cluster::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

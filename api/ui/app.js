@@ -234,11 +234,13 @@ function leave() {
 /** The pages of the navigation. */
 const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 
+const linkOf = (page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label));
+
 function buildRail() {
   const hasHome = allowed(PAGES).some(({ name }) => name === "home");
   const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: hasHome ? { page: "home" } : {} },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }), h("span", { class: "brand-name" }, "agentsvc"));
-  const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
+  const links = listed().map(linkOf);
   const more = menuButton({
     label: "More",
     class: "rail-button",
@@ -382,6 +384,16 @@ async function watchInbox() {
   } });
 }
 
+/** A node of a cluster has a page for it in the navigation. */
+async function showCluster() {
+  const page = allowed(PAGES).find(({ name }) => name === "cluster");
+  if (!page || !(await api.get("/api/cluster")).enabled) return;
+  page.isInner = false;
+  const link = linkOf(page);
+  if (current?.page === page) link.setAttribute("aria-current", "page");
+  rail.querySelector(".rail-links").append(link);
+}
+
 // --- Start -----------------------------------------------------------------------------------------------------------
 
 /** Without an address, a daemon whose agents have worked opens with the overview, and a new one with the chat, which sets up a model. */
@@ -433,6 +445,8 @@ async function start() {
     root.focus();
   });
   watchInbox().catch(showError);
+  // Without it, the page is still at its address.
+  showCluster().catch(() => {});
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);
   await choosePage();

@@ -20,4 +20,5 @@ export const PAGES = [
   { name: "library", label: "Library", icon: "book", key: "l", hasParts: true, load: () => import("./pages/library.js") },
   { name: "money", all: true, label: "Money & trust", short: "Money", icon: "money", key: "m", hasParts: true, load: () => import("./pages/money.js") },
   { name: "settings", all: true, label: "Settings", icon: "settings", key: "s", hasParts: true, load: () => import("./pages/settings.js") },
+  { name: "cluster", isInner: true, all: true, label: "Cluster", icon: "database", load: () => import("./pages/cluster.js") },
 ];

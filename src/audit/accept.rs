@@ -77,6 +77,7 @@ fn write(trail: &AuditTrail, commit: Commit) -> Result<(), String> {
         effects: Arc::new(drop),
         told: Arc::new(drop),
         reopen: Arc::new(drop),
+        fenced: Arc::new(|_| ()),
         fatal: Arc::new(move |text| *cause.lock() = Some(text)),
     };
     let writer = Writer::start(trail.store.clone(), outlets).map_err(|error| error.to_string())?;

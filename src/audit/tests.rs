@@ -54,6 +54,7 @@ impl Harness {
             }),
             told: Arc::new(|_| ()),
             reopen: Arc::new(drop),
+            fenced: Arc::new(|_| ()),
             fatal: Arc::new(|cause| panic!("{cause}")),
         };
         let writer = Writer::start(store, outlets).unwrap();

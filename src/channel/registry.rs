@@ -115,13 +115,24 @@ impl Registry {
     }
 
     /// Follows the configuration and the worlds, until the daemon stops.
-    pub(crate) async fn follow(self: Arc<Self>, mut starts: watch::Receiver<()>) {
+    pub(crate) async fn follow(self: Arc<Self>, (mut starts, mut ends): (watch::Receiver<()>, watch::Receiver<()>)) {
         let mut changes = self.settings.changes();
+        let mut was_given_away = false;
         self.apply().await;
         loop {
             tokio::select! {
                 Ok(()) = changes.changed() => drop(self.apply().await),
+                Ok(()) = ends.changed() => {
+                    // The adapters of the node that owns the world from here on take the messages.
+                    self.may_start.send_replace(false);
+                    let _one_by_one = self.turn.lock().await;
+                    self.exchange(BTreeMap::new());
+                    was_given_away = true;
+                }
                 Ok(()) = starts.changed() => {
+                    if std::mem::take(&mut was_given_away) {
+                        self.apply().await;
+                    }
                     // It must know a channel before messages come.
                     self.tell().await;
                     self.may_start.send_replace(true);

@@ -28,6 +28,7 @@ use crate::channel::role_mapping::{RoleMapping, note_roles};
 use crate::channel::routing::{Binding, Broadcast, ROUTES_MAX, binding};
 use crate::channel::web_chat::{WebChat, note_sites};
 use crate::checkpoint::config::Checkpoints;
+use crate::cluster::config::ClusterConfig;
 use crate::hand::config::Hands;
 use crate::history::config::History;
 use crate::hook::config::WebhookTriggers;
@@ -114,6 +115,7 @@ pub const DOMAIN: Domain = Domain {
         "pairing",
         "terminal",
         "history",
+        "cluster",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")
         .examples(&[
@@ -267,6 +269,8 @@ table! {
         security: Security => table(),
         /// Input log for replays.
         inputs: Inputs => table(),
+        /// Several nodes that keep one world.
+        cluster: ClusterConfig => table(),
         /// Log output.
         log: Log => table(),
     }

@@ -10,16 +10,18 @@ mod assistant;
 pub(crate) mod audit;
 mod backups;
 pub mod cli;
+pub(crate) mod journals;
 pub mod launch;
+mod listeners;
 pub(crate) mod live;
 pub(crate) mod models;
 pub mod performer;
+mod probes;
 mod providers;
 mod stop;
 mod tools;
 pub(crate) mod world;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -37,11 +39,14 @@ use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
+use journals::{Journals, begin};
+use listeners::{listen, listen_beside};
 use live::{Live, LiveParts};
 use tokio::runtime::{Handle, Runtime};
 use world::WorldContext;
 
 use crate::approval::config::SecondFactor;
+use crate::cluster::{Clustered, Running};
 use crate::config::Config;
 use crate::daemon::cli::detach;
 use crate::daemon::launch::Launch;
@@ -103,6 +108,9 @@ pub enum Error {
     /// The stored world contradicts itself.
     #[error("the stored world cannot be loaded: {0}")]
     Restore(#[from] agentsvc_systems::kernel::record::Error),
+    /// The node cannot be one of its cluster.
+    #[error("{0}")]
+    Cluster(String),
     /// The world or the store failed while running; what was acknowledged is on disk.
     #[error("{0}")]
     Fatal(String),
@@ -133,7 +141,9 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
-    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone()));
+    let clustered = Clustered::open(&config.cluster, &front.api, runtime.handle()).map_err(Error::Cluster)?;
+    let journals = clustered.as_ref().map_or_else(Journals::local, Journals::of_cluster);
+    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone(), journals));
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
@@ -158,8 +168,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    exchange.start(intake, audit::start_entry(&front), launch.first_run).map_err(Error::World)?;
-    exchange.watch();
+    let node = begin(launch, &front, &exchange, intake, clustered)?;
     front.settings.get::<RetentionClock>().watch(runtime.handle());
     snapshots.watch(runtime.handle());
     backups.watch();
@@ -172,6 +181,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let _ended = runtime.block_on(served);
     stop.settle(&runtime);
     audit::note_stop(&front, &runtime);
+    node.into_iter().for_each(Running::stop);
     exchange.stop();
     front.settings.get::<RetentionClock>().remember();
     runtime.shutdown_timeout(Duration::from_secs(2));
@@ -211,41 +221,6 @@ fn start_channels(launch: &Launch, front: &ApiAdapter, live: &Arc<Live>, exchang
     let reload = move || live.reload(principal::actor()).map(drop).map_err(|error| error.to_string());
     crate::people::start(&front.api, &front.settings, exchange, handle);
     crate::channel::start((&front.api, &front.tools), &launch.home, exchange, reload, handle);
-}
-
-fn listen(config: &Config) -> Result<TcpListener, Error> {
-    let listen = config.api_listen;
-    bind(listen).map_err(|source| Error::Listen { listen, source })
-}
-
-/// Listens on the other loopback address, too: `localhost` means either, and what listens there instead, such as a command of an
-/// agent, would be sent the key. Without IPv6 there is none.
-fn listen_beside(address: SocketAddr) -> Option<TcpListener> {
-    let other: IpAddr = match address.ip() {
-        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
-        _ => return None,
-    };
-    let beside = SocketAddr::new(other, address.port());
-    match bind(beside) {
-        Ok(listener) => Some(listener),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            tracing::warn!(
-                "another program listens on {beside}: use {address}, not localhost, or it may get the API key"
-            );
-            None
-        }
-        Err(error) => {
-            tracing::debug!(%error, "cannot listen on {beside}");
-            None
-        }
-    }
-}
-
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 /// The front and what ends it. Cheap to clone.

@@ -25,11 +25,12 @@ use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 use crossbeam_channel::Receiver;
-use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::journals::Journals;
 use super::performer::{Performer, PerformerParts};
+use super::probes::WorldProbes;
 use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::checkpoint::CheckpointStore;
@@ -41,7 +42,6 @@ use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::Home;
 use crate::kernel::store::Store;
-use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::step_log::StepLog;
@@ -68,6 +68,8 @@ pub(crate) struct WorldContext {
     pub(crate) handle: Handle,
     pub(crate) clock: Clock,
     tick_hz: u32,
+    /// What keeps the entries of a world.
+    journals: Journals,
     /// Where inputs are kept and how long; `None` when they are not.
     inputs: Option<(PathBuf, InputSettings)>,
     /// Counted over all worlds of this process.
@@ -78,7 +80,7 @@ pub(crate) struct WorldContext {
 
 impl WorldContext {
     /// The ground of a process that starts with `launch`.
-    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Self {
+    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
@@ -87,6 +89,7 @@ impl WorldContext {
             handle,
             clock: Clock::system(),
             tick_hz: u32::from(launch.config.world.tick_hz),
+            journals,
             inputs: launch.config.inputs.enabled.then(|| {
                 let data_dir = launch.home.data_dir(launch.config.data_dir.as_deref());
                 (inputs::folder_of(&data_dir), launch.config.inputs.settings())
@@ -98,7 +101,7 @@ impl WorldContext {
     }
 
     /// What puts other worlds in the place of the present one.
-    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Exchange {
+    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle, journals: Journals) -> Exchange {
         let common = Common {
             api: Arc::clone(&front.api),
             store: Arc::clone(&front.store),
@@ -106,24 +109,15 @@ impl WorldContext {
             handle: handle.clone(),
             clock: Clock::system(),
             world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
+            is_shared: journals.is_shared,
         };
-        Exchange::new(common, Box::new(Self::new(launch, front, handle)), &["snapshot", "backup"])
+        Exchange::new(common, Box::new(Self::new(launch, front, handle, journals)), &["snapshot", "backup"])
     }
 
     /// What is told of a world with this store.
     fn pulse(&self, store: &Store, writer: &Writer) -> Pulse {
         let (stats, samples) = (Arc::clone(&self.stats), Arc::clone(&self.samples));
         Pulse { stats, samples, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
-    }
-}
-
-/// The probes of the present world.
-#[derive(Default)]
-struct WorldProbes(RwLock<Vec<Arc<dyn Probe>>>);
-
-impl Probe for WorldProbes {
-    fn gather(&self, out: &mut MetricsText) {
-        self.0.read().iter().for_each(|probe| probe.gather(out));
     }
 }
 
@@ -192,10 +186,8 @@ impl WorldContext {
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
         let Self { front, handle, clock, .. } = ground;
-        let mut journal = Local;
-        journal.open("")?;
-        store.catch_up(&journal)?;
-        let born = store.born((clock.wall)())?;
+        let (mut journal, is_new) = ground.journals.open(&store)?;
+        let born = store.born((clock.wall)(), &mut *journal)?;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
         let inputs = ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings));
@@ -208,7 +200,7 @@ impl WorldContext {
         }
         engine.time_systems(Arc::clone(&clock.running));
         let noted = note(&mut engine, entry);
-        if first {
+        if first && is_new {
             assistant::spawn(&mut engine);
         }
         front.store.set(store.clone());
@@ -225,7 +217,7 @@ impl WorldContext {
         front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools())));
         let outlets = outlets(ground, performer.clone());
         let step_log = queue.clone().map(|queue| Box::new(queue) as Box<dyn StepLog>);
-        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, Box::new(journal))?);
+        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, journal)?);
         begun.disk_watch = Some(watch_disk(front, &store, writer.queue())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
@@ -302,6 +294,10 @@ impl Host for WorldContext {
 }
 
 impl World for Threads {
+    fn commits(&self) -> Option<CommitQueue> {
+        self.begun.writer.as_ref().map(Writer::queue)
+    }
+
     fn is_noted_within(&self, longest: Duration) -> bool {
         self.noted.recv_timeout(longest).is_ok()
     }
@@ -392,6 +388,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
             let store = Arc::clone(&front.store);
             Arc::new(move |why| store.is_stuck(why))
         },
+        fenced: Arc::clone(&ground.journals.fenced),
         fatal: front.fatal(),
     }
 }

@@ -53,7 +53,7 @@ impl Guarded {
 /// What a browser does with the URL: the authorization server agrees at once and sends it on to the daemon.
 fn browse(daemon: &Daemon, root: &str, auth_url: &str) {
     let addr = root.trim_start_matches("http://").parse().unwrap();
-    let sent = Client { addr, key: None }.get(auth_url.strip_prefix(root).unwrap());
+    let sent = Client::new(addr).get(auth_url.strip_prefix(root).unwrap());
     let back = sent.header("location").expect("the browser is sent back");
     let path = back.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap();
     assert_eq!(daemon.get(path).expect(200)["auth"]["state"], "authorized");

@@ -40,6 +40,7 @@ mod channels;
 mod checkpoints;
 mod cli;
 mod cli_words;
+mod cluster;
 mod comms;
 mod compaction;
 mod config;

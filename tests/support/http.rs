@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ use super::PATIENCE;
 pub(crate) struct Client {
     pub(crate) addr: SocketAddr,
     pub(crate) key: Option<String>,
+    /// How long it waits for each piece of an answer.
+    pub(crate) patience: Duration,
 }
 
 /// A whole response.
@@ -26,7 +29,12 @@ pub(crate) struct Reply {
 impl Client {
     /// A client without a key.
     pub(crate) fn new(addr: SocketAddr) -> Self {
-        Self { addr, key: None }
+        Self { addr, key: None, patience: PATIENCE }
+    }
+
+    /// One that does not wait long, for a daemon that may be frozen.
+    pub(crate) fn hasty(addr: SocketAddr) -> Self {
+        Self { patience: Duration::from_secs(8), ..Self::new(addr) }
     }
 
     /// Sends one request and reads the whole response.
@@ -76,8 +84,8 @@ impl Client {
     /// A connection with timeouts, so that no test hangs.
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(self.addr)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

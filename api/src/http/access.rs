@@ -183,6 +183,11 @@ impl Policy {
         if grant.is_some() {
             return Seen { shown: Shown::Right, grant };
         }
+        self.look_alone(parts, auth, client)
+    }
+
+    /// As [`look`](Self::look) where named keys are not known: they count as wrong ones.
+    pub(crate) fn look_alone(&self, parts: &Parts, auth: Auth, client: IpAddr) -> Seen {
         Seen { shown: self.look_for_own(parts, auth, client), grant: None }
     }
 

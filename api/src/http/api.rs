@@ -14,6 +14,7 @@ use crate::http::access::Access;
 use crate::http::answers::Answers;
 use crate::http::bridge::Bridge;
 use crate::http::domain::{Domains, ErrorsUnder, Owns, Queue};
+use crate::http::elsewhere::Elsewhere;
 use crate::http::error::Error;
 use crate::http::metrics::{Metrics, MetricsText, Probe};
 use crate::http::peer::Peers;
@@ -45,6 +46,8 @@ pub struct Api {
     pub health: Health,
     /// The services and the state of domains.
     pub services: Services,
+    /// Where requests are answered, if not here.
+    pub elsewhere: Elsewhere,
     /// Room for bodies and messages of clients.
     pub(crate) permits: Arc<Permits>,
     /// Room for bodies and messages of users and named keys with a limited role.
@@ -71,6 +74,7 @@ impl Api {
             metrics: Metrics::new(domains.table()),
             health: Health::new(settings.restart_count),
             services: Services::default(),
+            elsewhere: Elsewhere::new(settings.limits.connections_max / 2),
             permits: Arc::new(Permits::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
             limited_permits: Parts::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max),
             keyless_permits: Arc::new(Permits::new(
@@ -170,6 +174,7 @@ impl Api {
         for gather in self.domains.list().iter().filter_map(|domain| domain.gather) {
             gather(self, &mut out);
         }
+        self.elsewhere.gather(&mut out);
         self.metrics.render(&mut out);
         out.into_string()
     }

@@ -139,7 +139,7 @@ pub(crate) fn expects(parts: &Parts) -> bool {
 }
 
 /// The error of a body over `max` bytes.
-fn too_large(max: u64) -> Error {
+pub(crate) fn too_large(max: u64) -> Error {
     Error::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request body is larger than {max} bytes"))
         .with("limit_bytes", max)
 }

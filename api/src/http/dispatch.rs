@@ -30,12 +30,13 @@ use crate::http::permit::Permit;
 use crate::http::principal::Principal;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
+use crate::http::relay::Way;
 use crate::http::route::{Auth, Reach, Route};
 use crate::http::server::Line;
 use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::http::{body, json, permit, principal, reply, sites, sse};
+use crate::http::{body, json, permit, principal, relay, reply, sites, sse};
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
@@ -54,10 +55,36 @@ pub(crate) async fn dispatch<B>(api: &Arc<Api>, client: &Peer, request: Request<
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
-    let (started, peer) = (Instant::now(), client.ip);
-    let (mut parts, body) = request.into_parts();
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
     let policy = api.access.policy();
     let found = api.table.find(&parts.method, parts.uri.path());
+    let (index, route) = match found {
+        Found::Route(route, index, _) => (Some(index), Some(route)),
+        Found::OtherMethods(_) | Found::Nothing => (None, None),
+    };
+    let sound = check_message(api, &parts);
+    let way = if sound.is_ok() { relay::way(api, &policy, &parts, &found, client.ip) } else { Way::Here };
+    let (response, place) = match way {
+        Way::Away(site) => Box::pin(relay::relay(api, client, (parts, body), site, route)).await,
+        way => answer(api, client, (parts, body), (&policy, found), (sound, way == Way::Alone)).await,
+    };
+    api.metrics.count(index, response.status(), started.elapsed());
+    (response, place)
+}
+
+/// Answers a request that is `sound` as a message on this node; `is_alone` where another one owns the world.
+async fn answer<B>(
+    api: &Arc<Api>,
+    client: &Peer,
+    (mut parts, body): (Parts, B),
+    (policy, found): (&Policy, Found<'static>),
+    (sound, is_alone): (Result<(), Error>, bool),
+) -> (Response, Place)
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+{
+    let peer = client.ip;
     let page = sites::called(api.table, &parts, &found);
     let of_page = page.map(|token| api.access.sites.class(token, &parts));
     let class = of_page.unwrap_or_else(|| policy.origin_class(&parts));
@@ -65,19 +92,24 @@ where
     let is_head = parts.method == Method::HEAD;
     let is_read = is_head || parts.method == Method::GET;
     let error_form = api.error_form(parts.uri.path());
-    let (index, label) = match found {
-        Found::Route(route, index, _) => (Some(index), route.path),
-        Found::OtherMethods(_) | Found::Nothing => (None, ""),
+    let (label, auth) = match found {
+        Found::Route(route, ..) => (route.path, route.auth),
+        Found::OtherMethods(_) | Found::Nothing => ("", Auth::Public),
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
-    let auth = if let Found::Route(route, ..) = found { route.auth } else { Auth::Public };
-    let sound = match check_form(api, &policy, &parts, (class, page), &found) {
+    let sound = match sound.and_then(|()| check_origin(policy, &parts, (class, page), &found)) {
+        Ok(()) if is_alone => Ok(()),
         Ok(()) => policy.await_keys(&parts, auth, api.settings.limits.loading_time_max).await,
         refused => refused,
     };
     // A page that may not call guesses no key in its visitor's name, and one of a site needs none.
-    let seen = if sound.is_ok() && page.is_none() { policy.look(&parts, auth, peer) } else { Seen::NOTHING };
-    let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, &seen)));
+    let seen = match (sound.is_ok() && page.is_none(), is_alone) {
+        (false, _) => Seen::NOTHING,
+        (true, false) => policy.look(&parts, auth, peer),
+        (true, true) => policy.look_alone(&parts, auth, peer),
+    };
+    let admitted = sound.and_then(|()| admit(api, policy, &parts, class, &found, (client, &seen)));
+    let admitted = if is_alone { admitted.map_err(relay::explain) } else { admitted };
     let (admitted, place) = take_place(client, &seen, &mut parts, admitted);
     let holder = place.holder();
     let with_room = |admitted| if is_read { Ok(admitted) } else { api.answers.admit(holder).map(|()| admitted) };
@@ -86,7 +118,7 @@ where
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans, is_keyed)) => {
             let principal = seen.principal().on(route);
-            let key_changed = seen.ended(&policy);
+            let key_changed = seen.ended(policy);
             let actor = principal.actor();
             let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed, principal), &own);
             let answer = principal::acting(actor, answer).instrument(span.clone());
@@ -115,7 +147,6 @@ where
     span.record("status", status);
     span.in_scope(|| tracing::debug!(route = label, status, request = %own.id, "answered"));
     own.apply(response.headers_mut());
-    api.metrics.count(index, response.status(), started.elapsed());
     (response, place)
 }
 
@@ -167,17 +198,20 @@ async fn with_memory<'t>(
     }
 }
 
-/// What can be said before the key and the rate are looked at.
-fn check_form(
-    api: &Api,
+/// Is it a message that this server takes, whatever it asks for?
+fn check_message(api: &Api, parts: &Parts) -> Result<(), Error> {
+    check_size(api, parts)?;
+    check_transfer_encoding(&parts.headers)?;
+    check_names(parts)
+}
+
+/// May a page of its origin send it?
+fn check_origin(
     policy: &Policy,
     parts: &Parts,
     (class, page): (OriginClass, Option<&str>),
     found: &Found<'_>,
 ) -> Result<(), Error> {
-    check_size(api, parts)?;
-    check_transfer_encoding(&parts.headers)?;
-    check_names(parts)?;
     if let Some(token) = page {
         return sites::check(token, class);
     }

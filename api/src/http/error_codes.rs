@@ -11,6 +11,14 @@ agentsvc_components::error_codes! {
     BODIES_FULL = "bodies_full", [503], "Retry after the time in `Retry-After`.";
     /// The answers that clients have not read yet take too much memory.
     ANSWERS_FULL = "answers_full", [503], "Read the answers of other requests, or retry after the time in `Retry-After`.";
+    /// No node of the cluster answers for a moment; the request was not carried out.
+    MOVING = "moving", [503], "Retry after the time in `Retry-After`.";
+    /// The node of the cluster that was to answer broke off; the request may have been carried out.
+    OUTCOME_UNKNOWN = "outcome_unknown", [502], "Look whether it was done before you repeat it.";
+    /// A standby passes on too many requests at once.
+    FORWARDS_FULL = "forwards_full", [503], "Retry after the time in `Retry-After`, or ask another node.";
+    /// A standby does not know the key: it knows the `api_key` of its configuration only.
+    STANDBY_KEY = "standby_key", [401], "Use the `api_key` of the configuration, or ask the owner.";
     /// The request failed because of a bug in the daemon.
     PANIC = "panic", [500], "Report the bug with the daemon's log.";
     /// Too many requests of this kind, or too many of its objects, exist at once.

@@ -153,6 +153,16 @@ impl Holder {
         }
     }
 
+    /// How a node says it to another one; `None` for those without a key.
+    pub(crate) fn word(self) -> Option<String> {
+        match self {
+            Self::Keyless(_) => None,
+            Self::Owner(_) => Some("owner".to_owned()),
+            Self::Named(id) => Some(format!("named {id}")),
+            Self::Limited(id) => Some(format!("limited {id}")),
+        }
+    }
+
     /// What those like this one may have of `whole` together, so that there is some for others.
     pub(crate) const fn part(self, whole: usize) -> usize {
         match self {
@@ -243,6 +253,31 @@ impl Peer {
         }
         *shown = Shown { holder, ended: Some(ended.clone()) };
         Ok(())
+    }
+
+    /// Who holds what clients of this address have that show the key of the configuration.
+    pub(crate) const fn owner(&self) -> Holder {
+        Holder::Owner(self.key)
+    }
+
+    /// The holder that another node named by this [word](Holder::word).
+    pub(crate) fn holder_said(&self, word: &str) -> Holder {
+        let id = |id: &str| Uuid::try_parse(id).ok();
+        match word.split_once(' ') {
+            Some(("named", text)) => id(text).map(Holder::Named),
+            Some(("limited", text)) => id(text).map(Holder::Limited),
+            _ => (word == "owner").then(|| self.owner()),
+        }
+        .unwrap_or(Holder::Keyless(self.key))
+    }
+
+    /// Counts for one whose key another node has seen. Where there is no room for more connections of that one, it counts as
+    /// before: its request is answered already.
+    pub(crate) fn count_as(&self, holder: Holder) {
+        let mut shown = self.shown.lock();
+        if shown.holder != holder && self.change(shown.holder, holder).is_ok() {
+            *shown = Shown { holder, ended: Some(Shutdown::new()) };
+        }
     }
 
     /// Counts as one without a key again where the key that it has shown is no longer in force, unless none is needed.

@@ -90,6 +90,18 @@ pub enum Reach {
     Shared,
 }
 
+/// Which node of a cluster answers a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spot {
+    /// The one that owns the world; others pass requests on to it.
+    #[default]
+    There,
+    /// The one that is asked: it is about that node, or needs none. A standby knows the key of the configuration only.
+    Here,
+    /// The one that is asked, if it knows the key; else the one that owns the world.
+    Near,
+}
+
 /// What a domain says of all of its routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
@@ -184,6 +196,8 @@ pub struct Route {
     pub query: Option<SchemaOf>,
     /// It answers while the world is loading; others wait for the world first.
     pub while_loading: bool,
+    /// Which node of a cluster answers.
+    pub spot: Spot,
     /// A page of another site may lead a browser here, also while the API is open: the route asks for proof of its own.
     pub linked: bool,
     /// It is refused while the disk has no room for changes: it writes something, and frees nothing.
@@ -216,6 +230,7 @@ impl Route {
             closed: false,
             query: None,
             while_loading: false,
+            spot: Spot::There,
             linked: false,
             needs_room: !matches!(verb, Verb::Get | Verb::Delete),
             answer_max: 0,
@@ -325,6 +340,18 @@ impl Route {
     #[must_use]
     pub const fn while_loading(self) -> Self {
         Self { while_loading: true, ..self }
+    }
+
+    /// The node that is asked answers, whatever owns the world. It does not wait for a world.
+    #[must_use]
+    pub const fn here(self) -> Self {
+        Self { spot: Spot::Here, ..self.while_loading() }
+    }
+
+    /// The node that is asked answers, if it knows the key. It does not wait for a world.
+    #[must_use]
+    pub const fn near(self) -> Self {
+        Self { spot: Spot::Near, ..self.while_loading() }
     }
 
     /// Pages of other sites may lead browsers here.

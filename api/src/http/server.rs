@@ -28,7 +28,7 @@ use crate::http::dispatch::dispatch;
 use crate::http::error::Error;
 use crate::http::in_flight::{InFlight, Streams, Tracked};
 use crate::http::peer::{Peer, Place};
-use crate::http::raw;
+use crate::http::{raw, relay};
 
 /// Bytes hyper buffers for one request head. Above our own limit, so that ours answers first.
 const HEAD_BUFFER_BYTES: usize = 64 << 10;
@@ -161,11 +161,12 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
     let activity = Arc::new(Activity::default());
     let io = CountedIo::new(TokioIo::new(stream), Arc::clone(&activity));
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        let (peer, is_passed_on) = relay::client(&api, &peer, &request);
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(Line::new(&activity, &open, &peer));
         }
         let in_flight = InFlight::begin(&api, &activity, &peer, request.version());
-        let (api, peer) = (Arc::clone(&api), Arc::clone(&peer));
+        let api = Arc::clone(&api);
         async move {
             in_flight.enter();
             let (parts, body) = request.into_parts();
@@ -174,6 +175,9 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
             }
             let version = parts.version;
             let (mut response, place) = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            if is_passed_on {
+                relay::tell_holder(&mut response, place.holder());
+            }
             in_flight.keep(place);
             if peer.takes_no_refusal() {
                 in_flight.finish_connection();

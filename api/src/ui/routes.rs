@@ -21,11 +21,11 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/", "Get the web page", |call| Box::pin(page(call)))
         .public()
-        .while_loading()
+        .here()
         .replies(&[Reply::plain(200, "the page", "text/html"), Reply::empty(304, "not modified")]),
     Route::get("/assets/{version}/{*file}", "Get a file of the web page", |call| Box::pin(file(call)))
         .public()
-        .while_loading()
+        .here()
         .replies(&[
             Reply::plain(200, "the file", "application/octet-stream"),
             Reply::error(404, "the file does not exist"),

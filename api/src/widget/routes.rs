@@ -54,7 +54,7 @@ const OFTEN: Reply = Reply::error(429, "the visitor, the address or the site doe
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/widget.js", "Get the script of web chats", |call| Box::pin(script(call)))
         .page()
-        .while_loading()
+        .here()
         .replies(&[Reply::plain(200, "the script", "text/javascript"), Reply::empty(304, "not modified")]),
     Route::get("/api/web-chats", "List the sites with a web chat", |call| Box::pin(list(call)))
         .replies(&[Reply::json::<SiteList>(200, "the sites")]),

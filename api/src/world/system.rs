@@ -19,7 +19,9 @@ use uuid::Uuid;
 use crate::audit::trail::AuditLog;
 use crate::http::api::STORE_RETRY_SECS;
 use crate::http::call::Call;
+use crate::http::elsewhere::Site;
 use crate::http::error::Error;
+use crate::http::error_codes::MOVING;
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reach, Reply, Route};
@@ -31,17 +33,21 @@ use crate::world::installation::{FileWarnings, Installation, Sandbox};
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/health", "Check the health of the daemon", |call| Box::pin(health(call)))
         .public()
-        .while_loading()
+        .here()
         .replies(&[Reply::json::<HealthBody>(200, "the health")]),
     Route::get("/api/health/detail", "Check the health of the daemon in detail", |call| Box::pin(health_detail(call)))
-        .while_loading()
+        .here()
         .replies(&[Reply::json::<HealthDetailBody>(200, "the health")]),
     Route::get("/api/ready", "Check whether the daemon is ready for requests", |call| Box::pin(ready(call)))
         .public()
-        .while_loading()
+        .here()
         .replies(&[
             Reply::json::<ReadyBody>(200, "ready"),
-            Reply::error(503, "loading, restoring, read-only because the disk is full, or unable to write the store"),
+            Reply::error(
+                503,
+                "loading, restoring, read-only because the disk is full, unable to write the store, or without a node of the \
+                 cluster that owns the world",
+            ),
         ]),
     Route::get("/api/status", "Get the status of the daemon and its agents", |call| Box::pin(status(call)))
         .query::<StatusQuery>()
@@ -58,10 +64,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .while_loading()
         .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
     Route::get("/api/metrics", "Get metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
-        .while_loading()
+        .here()
         .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
     Route::post("/api/shutdown", "Stop the daemon gracefully", |call| Box::pin(shutdown(call)))
-        .while_loading()
+        .here()
         .without_room()
         .replies(&[Reply::json::<ShutdownBody>(200, "the daemon is stopping")]),
 ];
@@ -114,8 +120,15 @@ struct ReadyBody {
 }
 
 /// For load balancers and scripts that start the daemon: 200 while any request would be taken. A daemon that only answers reads
-/// is not ready: most requests change something, and a load balancer that went on sending them would see nothing but 503.
+/// is not ready: most requests change something, and a load balancer that went on sending them would see nothing but 503. A
+/// standby that knows the owner is: it passes them on.
 async fn ready(call: Call) -> Result<Response, Error> {
+    match call.api.elsewhere.site() {
+        Site::Here => {}
+        // What it passes on is for the other node to judge.
+        Site::There(_) => return reply::ok(&ReadyBody { status: "ready" }),
+        Site::Nowhere => return Err(Error::of(MOVING, "no node owns the world at the moment").retry_after(1)),
+    }
     if !call.api.health.store_is_up() {
         return Err(Error::unavailable("the store cannot be written", STORE_RETRY_SECS));
     }

@@ -24,7 +24,7 @@ const FILE: &[(&str, &[&str])] = &[
          `log_level`, `mode`, `data_dir`, `rate_limit_per_second`, `network_enabled`, `default_model`, \
          `providers`, `server`, `world`, `queue`, `triggers`, `web`, `exec_policy`, `workspaces`, `sessions`, `approval`, \
          `tool_invoke`, `mcp_server`, `mcp_servers`, `extensions`, `a2a`, `webhook_triggers`, `inbox`, `network`, `proactive_memory`, `auto_dream`, `prompt_intelligence`, `browser`, `media`, `hands`, `memory`, `checkpoints`, `skills`, `context_engine`, `clawhub`, `clawhub_cn`, `registry`, `skill_sources`, `sidecar_channels`, `web_chats`, `bindings`, `broadcast`, `channel_role_mapping`, `users`, `people`, `external_auth`, `pairing`, `terminal`, `channels`, `auto_reply`, `uploads`, `budget`, `prices`, `catalog`, `usage`, `history`, `audit`, `backup`, `snapshots`, \
-         `security`, `inputs`, `log`"],
+         `security`, `inputs`, `cluster`, `log`"],
     ),
     ("tick_hz = 20", &["1: tick_hz: unknown key; did you mean `tick_hz` in `[world]`?"]),
     ("memory = 3", &["10: memory: must be a table, not an integer"]),

@@ -73,7 +73,7 @@ fn other(path: &str, kind: Kind) -> String {
         ("memory.embedding_api_key_env", _) => "\"OTHER_KEY\"".to_owned(),
         ("memory.embedding_dimensions" | "memory.chunking.overlap", _) => "77".to_owned(),
         ("memory.chunking.max_chunk_size", _) => "777".to_owned(),
-        ("data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog", _) => {
+        ("data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog" | "cluster.credentials", _) => {
             "\"/other\"".to_owned()
         }
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
@@ -84,7 +84,12 @@ fn other(path: &str, kind: Kind) -> String {
             Kind::Secret => "\"other\"".to_owned(),
             _ => "77".to_owned(),
         },
-        ("inputs.enabled", _) => "false".to_owned(),
+        ("cluster.servers", _) => "[\"nats://10.0.0.1:4222\"]".to_owned(),
+        ("cluster.replicas", _) => "5".to_owned(),
+        ("cluster.journal_mb", _) => "77".to_owned(),
+        ("cluster.unsafe_single_server", _) => "true".to_owned(),
+        ("cluster.acks", _) => "\"journal+standby\"".to_owned(),
+        ("inputs.enabled" | "cluster.check", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),
         ("log.max_bytes", _) => "77777".to_owned(),
@@ -112,6 +117,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         // Some keys mean something beside others only.
         let beside: &[&str] = match &*path {
             "security.require_signed_manifests" => &["security.manifest_keys"],
+            "cluster.servers" => &["cluster.node", "cluster.url"],
             path if path.starts_with("providers.groq.") => {
                 &["providers.groq.device_auth_url", "providers.groq.token_url", "providers.groq.client_id"]
             }
@@ -124,7 +130,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 40);
+    assert_eq!(checked, 50);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

@@ -2,6 +2,7 @@
 //!
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
+mod cluster;
 mod completions;
 pub(crate) mod detach;
 mod init;
@@ -70,6 +71,7 @@ const OWN: &[Subcommand] = &[
         Example::new("api GET '/api/agents?limit=3'", "Read"),
         Example::new("api POST /api/goals title='Ship it'", "Write"),
     ]),
+    Subcommand::group::<cluster::Cluster>(11, "cluster", "Keep one world on several nodes").under(Group::Operations),
     Subcommand::new::<version::Version>(65, "version", "Print the version"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];

@@ -18,13 +18,14 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
+mod ownership;
 mod reopen;
 mod stats;
+mod world_view;
 
 use agentsvc_api::http::audit_kinds;
 use agentsvc_components::kernel::error_codes;
 use std::fs;
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,11 +41,12 @@ use serde_json::{Value, json};
 use stats::ExchangeStats;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+pub(crate) use world_view::WorldView;
 
 use super::disk::remove_dir;
 use super::store;
 use super::store::deferred::DeferredStore;
-use super::store::view::StoreView;
+use super::store::writer::CommitQueue;
 use super::store::{Store, exchange as disk, is_full};
 use super::world_loop::Clock;
 
@@ -88,6 +90,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
 /// A world that lives.
 pub(crate) trait World: Send {
+    /// The way to its writer.
+    fn commits(&self) -> Option<CommitQueue>;
+
     /// Waits until what it began with is on the disk, at most so long; false when it is not.
     fn is_noted_within(&self, longest: Duration) -> bool;
 
@@ -121,6 +126,8 @@ pub(crate) struct Common {
     pub(crate) clock: Clock,
     /// Where the store of the present world is.
     pub(crate) world_dir: PathBuf,
+    /// Other nodes have the same world: it is not put in the place of another here.
+    pub(crate) is_shared: bool,
 }
 
 /// The present world, and who may put another in its place.
@@ -136,28 +143,8 @@ pub(crate) struct Exchange {
     stats: Arc<ExchangeStats>,
     /// Tells those who wait that a world has come to life.
     starts: watch::Sender<()>,
-}
-
-/// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
-/// is to be dropped as soon as it is read.
-pub(crate) struct WorldView {
-    view: StoreView,
-    reader: Arc<()>,
-}
-
-impl WorldView {
-    /// The view, and what says for as long as it is there that somebody reads it.
-    pub(crate) fn into_parts(self) -> (StoreView, Arc<()>) {
-        (self.view, self.reader)
-    }
-}
-
-impl Deref for WorldView {
-    type Target = StoreView;
-
-    fn deref(&self) -> &StoreView {
-        &self.view
-    }
+    /// Tells those who wait that the world was given up to another node.
+    ends: watch::Sender<()>,
 }
 
 impl Exchange {
@@ -173,6 +160,7 @@ impl Exchange {
             next: Mutex::new(()),
             stats,
             starts: watch::Sender::default(),
+            ends: watch::Sender::default(),
         }
     }
 
@@ -300,6 +288,9 @@ impl Exchange {
         }
         // The configuration stays as it is until the other world has been told of it.
         let _told_alone = handle.block_on(Arc::clone(telling).lock_owned());
+        if self.common.is_shared {
+            return Err(Refusal::conflict("several nodes keep this world; detach this one before you restore another"));
+        }
         if Arc::strong_count(&self.readers) > 1 {
             return Err(Refusal::conflict("a backup, snapshot or rehearsal is reading the world; try again later"));
         }

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::config::Config;
+use crate::daemon::journals::Journals;
 use crate::daemon::launch::Launch;
 use crate::daemon::models;
 use crate::daemon::world::WorldContext;
@@ -58,7 +59,7 @@ impl Harness {
         let models = models::open(&launch, &Arc::new(Overrides::new(vault.clone()))).unwrap();
         let (bridge, intake) = bridge();
         let front = front(&launch, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), &models, 0, bridge, vault);
-        let exchange = WorldContext::exchange(&launch, &front, runtime.handle().clone());
+        let exchange = WorldContext::exchange(&launch, &front, runtime.handle().clone(), Journals::local());
         exchange.start(intake, audit::start_entry(&front), true).unwrap();
         exchange.wait_until_open();
         Self { exchange, front, runtime, _launch: launch, _dir: dir }

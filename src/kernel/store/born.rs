@@ -20,19 +20,6 @@ impl StoreView {
 }
 
 impl Store {
-    /// Since when ids have a slot. The first start of a home decides that: behind `now`.
-    ///
-    /// # Errors
-    /// Those of [`StoreView::born`] and of writing the store.
-    pub(crate) fn born(&self, now: Timestamp) -> Result<Timestamp, Error> {
-        if let Some(born) = self.view().born()? {
-            return Ok(born);
-        }
-        let born = now.plus_ms(1);
-        self.set_born(born)?;
-        Ok(born)
-    }
-
     /// Says since when ids have a slot. Durable with whatever is synced next.
     ///
     /// # Errors

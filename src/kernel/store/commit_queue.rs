@@ -129,12 +129,12 @@ impl CommitQueue {
         wait.recv().map_err(|_| Error::Poisoned)
     }
 
-    /// Erases up to [`ERASED_ROWS_MAX`] rows of the content keyspace when the writer has an idle moment, and waits for
+    /// Erases up to 1,024 rows of the content keyspace when the writer has an idle moment, and waits for
     /// it. They are gone for readers then, and durably so with the next commit.
     ///
     /// # Errors
     /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
-    pub(crate) fn erase(&self, keys: Vec<Vec<u8>>) -> Result<(), Error> {
+    pub fn erase(&self, keys: Vec<Vec<u8>>) -> Result<(), Error> {
         debug_assert!(keys.len() <= ERASED_ROWS_MAX);
         let (done, wait) = crossbeam_channel::bounded(1);
         self.erasures.send(Erasure { keys, done }).map_err(|_| Error::Poisoned)?;

@@ -77,6 +77,37 @@ pub enum Error {
         /// The epoch of the new owner.
         epoch: u64,
     },
+    /// The journal that several nodes share cannot be used.
+    #[error("the journal cannot be used: {0}")]
+    Journal(String),
+    /// The journal goes on from a snapshot that this store was not made of.
+    #[error("the journal goes on from the snapshot {snapshot}; the store has to be built anew from it")]
+    Rebased {
+        /// The name of the snapshot.
+        snapshot: String,
+    },
+    /// The journal no longer holds what it had acknowledged.
+    #[error(
+        "the journal has lost entry {index}, which it had acknowledged: nothing is served until it is known what else is missing"
+    )]
+    Lost {
+        /// The first one that is missing.
+        index: u64,
+    },
+    /// The store holds another entry than the journal.
+    #[error("entry {index} of this node's store is not the one that the journal holds: it is no part of this journal")]
+    Diverged {
+        /// The newest one of the store.
+        index: u64,
+    },
+    /// The journal no longer goes back to what the store lacks.
+    #[error(
+        "the journal begins with entry {first}, and the store lacks entries before it; it needs a copy of the world"
+    )]
+    Trimmed {
+        /// The oldest one of the journal.
+        first: u64,
+    },
     /// An earlier write failed; nothing more is written until the next start.
     #[error("the store has failed and accepts no more writes")]
     Poisoned,

@@ -82,6 +82,8 @@ const WORKERS: usize = 2;
 #[derive(Clone)]
 pub struct Store(Arc<Opened>);
 
+type OnMark = dyn Fn(&Store, Vec<u8>) + Send;
+
 /// What an open store is made of.
 pub struct Opened {
     /// Where it is.
@@ -94,6 +96,8 @@ pub struct Opened {
     pub(crate) content: Keyspace,
     /// What the writer has done.
     stats: Arc<StoreStats>,
+    /// Who compares this store with others.
+    marks: parking_lot::Mutex<Option<Box<OnMark>>>,
     /// The last field: when it is gone, the database is closed.
     open: Arc<()>,
 }
@@ -107,7 +111,7 @@ impl Deref for Store {
 }
 
 /// Tells when a store is closed, without keeping it open.
-pub(crate) struct StoreWatch {
+pub struct StoreWatch {
     store: Weak<Opened>,
     open: Weak<()>,
 }
@@ -115,7 +119,7 @@ pub(crate) struct StoreWatch {
 impl StoreWatch {
     /// Waits for the last clone to go; false when one is still there after `wait`. Its directory may be moved only
     /// then: the engine opens its files by their paths.
-    pub(crate) fn is_closed_within(&self, wait: Duration) -> bool {
+    pub fn is_closed_within(&self, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         while self.open.strong_count() > 0 {
             if Instant::now() >= until {
@@ -168,7 +172,15 @@ impl Store {
         let world = database.keyspace("world", of_world).map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
         let (stats, open) = (Arc::default(), Arc::default());
-        Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, open })))
+        Ok(Self(Arc::new(Opened {
+            path: path.clone(),
+            database,
+            world,
+            content,
+            stats,
+            marks: Default::default(),
+            open,
+        })))
     }
 
     /// Refuses a store that a newer release wrote.
@@ -207,7 +219,7 @@ impl Store {
     }
 
     /// What tells when this store is closed.
-    pub(crate) fn watch(&self) -> StoreWatch {
+    pub fn watch(&self) -> StoreWatch {
         StoreWatch { store: Arc::downgrade(&self.0), open: Arc::downgrade(&self.open) }
     }
 

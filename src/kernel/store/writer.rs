@@ -33,7 +33,7 @@ pub use super::commit_queue::CommitQueue;
 pub(crate) use super::commit_queue::ERASED_ROWS_MAX;
 use super::commit_queue::{Erasure, Message};
 use super::journal::entry::Body;
-use super::journal::{Journal, Local};
+use super::journal::{Journal, Local, mark_of};
 use super::step_log::{StepLog, WrittenStep};
 use super::{Error, Store, is_full};
 use room::Room;
@@ -56,6 +56,8 @@ pub struct Outlets {
     pub told: Arc<dyn Fn(Told) + Send + Sync>,
     /// The store takes no more: it is to be opened anew. If it found no room on the disk, there is some now.
     pub reopen: Arc<dyn Fn(Stuck) + Send + Sync>,
+    /// Another node owns the world since this epoch: nothing more was let go, and this world is to be ended.
+    pub fenced: Arc<dyn Fn(u64) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -165,7 +167,12 @@ impl WriterLoop {
             return (self.outlets.reopen)(why);
         }
         let cause = match ended {
-            Ok(Ok(())) => return,
+            Ok(Ok(())) => return self.close(),
+            Ok(Err(Error::Fenced { epoch })) => {
+                self.room.backlog.poisoned.store(true, Ordering::Release);
+                tracing::warn!(epoch, "another node owns the world");
+                return (self.outlets.fenced)(epoch);
+            }
             Ok(Err(error)) if is_full(&error) => {
                 format!(
                     "the store cannot write: {error}; free disk space and start again. No acknowledged change is lost"
@@ -178,6 +185,18 @@ impl WriterLoop {
         self.room.backlog.poisoned.store(true, Ordering::Release);
         tracing::error!(%cause, "the store failed; the process exits and the next start resumes from disk");
         (self.outlets.fatal)(cause);
+    }
+
+    /// Tells who shares the journal that the world is free.
+    fn close(&mut self) {
+        let closed = self.journal.append(&Body::Close).and_then(|position| {
+            let Some(position) = position else { return Ok(()) };
+            self.journal.acknowledged(&position)?;
+            self.store.batch_of(&Body::Close, Some(&position)).commit().map_err(|error| self.store.failed(error))
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the world could not be given up in the journal; others wait until this node is silent");
+        }
     }
 
     /// Writes group after group until the stop.
@@ -272,9 +291,11 @@ impl WriterLoop {
             self.journal.acknowledged(position)?;
         }
         let batch = self.store.batch_of(&body, position.as_ref());
+        let mark = position.and_then(|_| mark_of(&body));
         // The batch has copies of its own.
         drop(ops);
         batch.commit().map_err(|error| self.store.failed(error))?;
+        mark.into_iter().for_each(|mark| self.store.is_marked(mark));
         if group.has_ops {
             stats.commit_time.observe(started.elapsed());
             stats.commit_window.observe(started.elapsed());

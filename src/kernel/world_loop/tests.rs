@@ -66,8 +66,13 @@ fn harness_with(renewal: Option<Box<dyn Renew>>) -> Harness {
     let store = Store::open(home.path().join("world")).unwrap();
     let (cause, fatal) = crossbeam_channel::unbounded();
     let die: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| cause.send(text).unwrap());
-    let outlets =
-        Outlets { effects: Arc::new(|_| {}), told: Arc::new(|_| {}), reopen: Arc::new(drop), fatal: die.clone() };
+    let outlets = Outlets {
+        effects: Arc::new(|_| {}),
+        told: Arc::new(|_| {}),
+        reopen: Arc::new(drop),
+        fenced: Arc::new(|_| ()),
+        fatal: die.clone(),
+    };
     let writer = Writer::start(store, outlets).unwrap();
     let hands = Hands::default();
     hands.wall_ms.store(1_000_000, Ordering::SeqCst);

@@ -100,6 +100,7 @@ impl Harness {
             effects: Arc::new(drop),
             told: Arc::new(drop),
             reopen: Arc::new(drop),
+            fenced: Arc::new(|_| ()),
             fatal: Arc::new(|why| panic!("{why}")),
         };
         let writer = Writer::start_with(store.clone(), nothing, Some(Box::new(log.queue())), Box::new(Local)).unwrap();

@@ -115,6 +115,7 @@ limits! {
     /// unread has no further streams (`REFUSED_STREAM`); those that read are served.
     pub const ANSWERS_SMALL_BYTES_MAX: usize = 256 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
+    /// A standby of a cluster passes on half as many requests at once, streams and WebSockets included. More: 503.
     pub const CONNECTIONS_MAX: usize = 20_000;
     /// Open connections of one client that have not shown a valid API key, where one is needed. One client is an IPv4 address, an
     /// IPv6 /64 network, or all loopback addresses. More: the oldest idle one of them is closed.

@@ -1,8 +1,9 @@
 //! Entries of a journal and their encoded form.
 //!
-//! An encoded entry is a version byte and, compressed, `world, epoch, index, previous hash, kind` and what the kind
-//! brings: for a step its mark, its records as they are stored, and the erased keys. Each entry names the hash of the
-//! valid one before it, so that a reader finds out when one was lost or comes from an owner that was fenced.
+//! An encoded entry is a version byte, a checksum and, compressed, `world, epoch, index, previous hash, kind` and what the
+//! kind brings: for a step its mark, its records as they are stored, and the erased keys. Each entry names the hash of the
+//! valid one before it, so that a reader finds out when one was lost or comes from an owner that was fenced. With the checksum
+//! it finds out that an entry was damaged before it applies it, and not from the next one.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,7 @@ use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_systems::kernel::inputs::wire::{Malformed, Reader, put_bytes, put_number};
 use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of encoded entries that this release writes, and the newest that it reads.
 const VERSION: u8 = 1;
@@ -49,6 +51,33 @@ pub enum Body<'a> {
     },
     /// The owner gives the world up in order.
     Close,
+    /// A piece of a body that is too large for one entry. It is no entry of its own: it counts with the [`Body::Last`] behind it,
+    /// and the next entry names the hash of the one before the pieces.
+    Part {
+        /// The next bytes of the body.
+        bytes: Cow<'a, [u8]>,
+    },
+    /// The end of a body that came in pieces.
+    Last {
+        /// SHA-256 of all of it.
+        whole: [u8; 32],
+        /// Its last bytes.
+        bytes: Cow<'a, [u8]>,
+    },
+}
+
+impl Body<'_> {
+    /// The body as bytes, to be cut into pieces.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_body(&mut bytes, self);
+        bytes
+    }
+
+    /// The body of pieces that came together.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Body<'static>, Malformed> {
+        read_body(&mut Reader(bytes))
+    }
 }
 
 /// A place in a journal: the newest valid entry, and what the next one must know of it.
@@ -98,8 +127,8 @@ impl Position {
         put_number(&mut plain, index);
         plain.extend_from_slice(&self.hash);
         put_body(&mut plain, body);
-        let mut encoded = vec![VERSION];
-        zstd::stream::copy_encode(plain.as_slice(), &mut encoded, LEVEL)?;
+        let compressed = zstd::stream::encode_all(plain.as_slice(), LEVEL)?;
+        let encoded = [&[VERSION][..], &xxh3_64(&compressed).to_le_bytes(), &compressed].concat();
         Ok((Self { epoch, index, hash: Sha256::digest(&encoded).into(), ..*self }, encoded))
     }
 
@@ -109,12 +138,16 @@ impl Position {
     /// # Errors
     /// [`Malformed`]: it is not what was written, or a later release wrote it.
     pub fn accept(&self, index: u64, encoded: &[u8]) -> Result<Option<Entry>, Malformed> {
-        let (version, compressed) = encoded.split_first().ok_or(Malformed::Short)?;
+        let (version, rest) = encoded.split_first().ok_or(Malformed::Short)?;
         if *version != VERSION {
             return Err(Malformed::Unknown { what: "version", found: (*version).into() });
         }
-        let plain = zstd::stream::decode_all(compressed)
-            .map_err(|error| Malformed::Part { what: "an entry".to_owned(), reason: error.to_string() })?;
+        let (checksum, compressed) = rest.split_first_chunk().ok_or(Malformed::Short)?;
+        let damaged = |reason| Malformed::Part { what: "an entry".to_owned(), reason };
+        if xxh3_64(compressed).to_le_bytes() != *checksum {
+            return Err(damaged("its checksum is wrong".to_owned()));
+        }
+        let plain = zstd::stream::decode_all(compressed).map_err(|error| damaged(error.to_string()))?;
         let mut reader = Reader(&plain);
         let (world, epoch, own_index) = (reader.number()?, reader.number()?, reader.number()?);
         let previous = reader.take(32)?;
@@ -152,6 +185,15 @@ fn put_body(out: &mut Vec<u8>, body: &Body<'_>) {
             put_bytes(out, snapshot.as_bytes());
         }
         Body::Close => out.push(4),
+        Body::Part { bytes } => {
+            out.push(5);
+            put_bytes(out, bytes);
+        }
+        Body::Last { whole, bytes } => {
+            out.push(6);
+            out.extend_from_slice(whole);
+            put_bytes(out, bytes);
+        }
     }
 }
 
@@ -167,6 +209,11 @@ fn read_body(reader: &mut Reader<'_>) -> Result<Body<'static>, Malformed> {
         }
         3 => Body::Rebase { snapshot: text(reader.bytes()?) },
         4 => Body::Close,
+        5 => Body::Part { bytes: reader.bytes()?.to_vec().into() },
+        6 => {
+            let whole = reader.take(32)?.try_into().map_err(|_| Malformed::Short)?;
+            Body::Last { whole, bytes: reader.bytes()?.to_vec().into() }
+        }
         other => return Err(Malformed::Unknown { what: "kind of entry", found: other.into() }),
     })
 }

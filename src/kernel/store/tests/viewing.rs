@@ -5,6 +5,7 @@ use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::kernel::record;
 
 use super::*;
+use crate::kernel::store::journal::Local;
 use crate::kernel::store::load::from_rows;
 use crate::kernel::store::rows::{Row, RowError, RowReader, RowWriter};
 
@@ -174,8 +175,8 @@ fn a_store_is_closed_when_the_last_view_of_it_is_gone() {
 fn ids_have_a_slot_since_the_first_start_or_what_was_restored() {
     let (home, first) = store();
     assert_eq!(first.view().born().unwrap(), None, "no release that knows of slots has started it");
-    assert_eq!(first.born(Timestamp(1_000)).unwrap(), Timestamp(1_001));
-    assert_eq!(first.born(Timestamp(2_000)).unwrap(), Timestamp(1_001), "the first start decides");
+    assert_eq!(first.born(Timestamp(1_000), &mut Local).unwrap(), Timestamp(1_001));
+    assert_eq!(first.born(Timestamp(2_000), &mut Local).unwrap(), Timestamp(1_001), "the first start decides");
     drop(first);
     let first = Store::open(home.path().join("world")).unwrap();
     assert_eq!(first.view().born().unwrap(), Some(Timestamp(1_001)));

@@ -33,13 +33,15 @@ pub(super) enum Seen {
     Sweep(u64),
     Event,
     Reopen(Stuck),
+    Fenced,
     Fatal,
 }
 
 /// Outlets that note what they get.
 pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
     let (note, seen) = crossbeam_channel::unbounded();
-    let (effects, events, reopen, fatal) = (note.clone(), note.clone(), note.clone(), note.clone());
+    let (effects, events, reopen) = (note.clone(), note.clone(), note.clone());
+    let (fenced, fatal) = (note.clone(), note.clone());
     let outlets = Outlets {
         effects: Arc::new(move |effect| {
             let Some(SweepLog(log)) = effect.get() else { panic!("unexpected {effect:?}") };
@@ -47,6 +49,7 @@ pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
         }),
         told: Arc::new(move |_| events.send(Seen::Event).unwrap()),
         reopen: Arc::new(move |why| reopen.send(Seen::Reopen(why)).unwrap()),
+        fenced: Arc::new(move |_| fenced.send(Seen::Fenced).unwrap()),
         fatal: Arc::new(move |_| fatal.send(Seen::Fatal).unwrap()),
     };
     (outlets, note, seen)

@@ -1,0 +1,418 @@
+//! What a node tells the others, and what it has heard of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use agentsvc_api::cluster::{NodeCheck, NodeRole, NodeRow, Role};
+use agentsvc_api::http::timestamp::timestamp_now;
+use agentsvc_components::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::moment::boot_time;
+use super::nats::Standing;
+
+/// Milliseconds between two beats of a node.
+pub(super) const BEAT_MS: u64 = 250;
+/// Milliseconds without a beat after which a node is taken for dead.
+pub(super) const SILENCE_MS: u64 = 1_500;
+/// Milliseconds without any beat, its own among them, after which an owner answers no more: another may have taken over.
+const ALONE_MS: u64 = 2_000;
+
+/// What a node says of itself four times a second.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Beat {
+    pub(super) node: String,
+    /// Where it answers.
+    pub(super) url: String,
+    /// Its release.
+    version: String,
+    /// A word of [`NodeRole`].
+    role: String,
+    /// The newest epoch that it knows from the journal.
+    pub(super) epoch: u64,
+    /// The newest entry that it has.
+    pub(super) index: u64,
+    /// The newest entry that is on its disk.
+    #[serde(default)]
+    synced: u64,
+    /// It takes nothing over.
+    #[serde(default)]
+    pub(super) draining: bool,
+    /// The node that it hands the world to.
+    #[serde(default)]
+    pub(super) next: Option<String>,
+    /// Since when it owns the world, by its clock, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) since: Option<i64>,
+    /// Different in each start: two nodes may have one name by mistake.
+    instance: u64,
+}
+
+impl Beat {
+    /// What it is.
+    pub(super) fn role(&self) -> NodeRole {
+        NodeRole::ALL.iter().copied().find(|role| role.as_str() == self.role).unwrap_or(NodeRole::Joining)
+    }
+}
+
+/// Another node.
+#[derive(Clone, Debug)]
+pub(super) struct Other {
+    pub(super) beat: Beat,
+    /// When it was last heard, in milliseconds since the machine was started.
+    at: u64,
+}
+
+impl Other {
+    /// Has it been heard of lately?
+    pub(super) fn is_alive(&self, now: u64) -> bool {
+        now.saturating_sub(self.at) < SILENCE_MS
+    }
+}
+
+/// This node and the others.
+pub(crate) struct Members {
+    node: String,
+    url: String,
+    instance: u64,
+    /// Milliseconds since the machine was started.
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Which of [`NodeRole::ALL`] this node is.
+    role: AtomicU8,
+    pub(super) standing: Arc<Standing>,
+    /// The newest entry that is on the disk of this node.
+    pub(super) synced: AtomicU64,
+    /// When anybody was last heard, this node itself by way of a server among them.
+    heard: AtomicU64,
+    draining: AtomicBool,
+    /// Since when this node owns the world, as long as it does.
+    since: Mutex<Option<Timestamp>>,
+    next: Mutex<Option<String>>,
+    others: Mutex<BTreeMap<String, Other>>,
+    /// The last comparisons of rows, by node.
+    checked: Mutex<BTreeMap<String, NodeCheck>>,
+    /// What is wrong, by what it is about.
+    problems: Mutex<BTreeMap<&'static str, String>>,
+}
+
+impl Members {
+    /// The node `node`, which answers at `url`, before it has joined.
+    pub(super) fn new(node: &str, url: &str, instance: u64) -> Self {
+        Self {
+            node: node.to_owned(),
+            url: url.to_owned(),
+            instance,
+            clock: Box::new(boot_time),
+            role: AtomicU8::default(),
+            standing: Arc::default(),
+            synced: AtomicU64::default(),
+            heard: AtomicU64::default(),
+            draining: AtomicBool::default(),
+            since: Mutex::default(),
+            next: Mutex::default(),
+            others: Mutex::default(),
+            checked: Mutex::default(),
+            problems: Mutex::default(),
+        }
+        .being(NodeRole::Joining)
+    }
+
+    fn being(self, role: NodeRole) -> Self {
+        self.set_role(role);
+        self
+    }
+
+    /// Milliseconds since the machine was started.
+    pub(super) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// The name of this node.
+    pub(super) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// From here on this node is this.
+    pub(super) fn set_role(&self, role: NodeRole) {
+        let at = NodeRole::ALL.iter().position(|it| *it == role).unwrap_or_default();
+        self.role.store(u8::try_from(at).unwrap_or_default(), Ordering::Release);
+        *self.since.lock() = (role == NodeRole::Owner).then(timestamp_now);
+    }
+
+    /// Since when this node owns the world, if it does.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        *self.since.lock()
+    }
+
+    /// What this node is.
+    pub(super) fn own_role(&self) -> NodeRole {
+        NodeRole::ALL.get(usize::from(self.role.load(Ordering::Acquire))).copied().unwrap_or(NodeRole::Joining)
+    }
+
+    /// What this node is for those who ask its API.
+    pub(super) fn role(&self) -> Role {
+        match self.own_role() {
+            NodeRole::Owner if !self.is_alone() => Role::Owner,
+            NodeRole::Standby | NodeRole::Joining => {
+                Role::Standby { owner: self.owner().map(|owner| owner.beat.url.into()) }
+            }
+            _ => Role::Moving,
+        }
+    }
+
+    /// Has nobody been heard for so long that another may own the world?
+    fn is_alone(&self) -> bool {
+        self.now().saturating_sub(self.heard.load(Ordering::Acquire)) > ALONE_MS
+    }
+
+    /// Has a server handed on a beat within this time?
+    pub(super) fn hears_within(&self, ms: u64) -> bool {
+        self.now().saturating_sub(self.heard.load(Ordering::Acquire)) <= ms
+    }
+
+    /// The node that says that it owns the world, if it is alive.
+    pub(super) fn owner(&self) -> Option<Other> {
+        let now = self.now();
+        let others = self.others.lock();
+        let owners = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Owner);
+        owners.max_by_key(|it| it.beat.epoch).cloned()
+    }
+
+    /// The node to which an owner that is alive hands the world.
+    pub(super) fn named(&self) -> Option<String> {
+        let now = self.now();
+        let others = self.others.lock();
+        others.values().filter(|it| it.is_alive(now)).find_map(|it| it.beat.next.clone())
+    }
+
+    /// The node of this name, if it has ever been heard.
+    pub(super) fn other(&self, node: &str) -> Option<Other> {
+        self.others.lock().get(node).cloned()
+    }
+
+    /// Is this node, or will it soon be, asked to take nothing over?
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// This node takes nothing over from here on.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// The world is handed to this node, or to nobody in particular.
+    pub(super) fn set_next(&self, node: Option<String>) {
+        *self.next.lock() = node;
+    }
+
+    /// Standbys that are alive and may take over, this one among them, the best first: by their index, then by their names. The
+    /// one to which the last owner hands the world comes before all.
+    pub(super) fn candidates(&self, named: Option<&str>) -> Vec<String> {
+        let now = self.now();
+        let others = self.others.lock();
+        let fit = others.values().filter(|it| {
+            it.is_alive(now) && !it.beat.draining && matches!(it.beat.role(), NodeRole::Standby | NodeRole::Moving)
+        });
+        let mut all: Vec<(u64, &str)> = fit.map(|it| (it.beat.index, it.beat.node.as_str())).collect();
+        if !self.is_draining() {
+            all.push((self.standing.index.load(Ordering::Acquire), &self.node));
+        }
+        all.sort_by(|one, other| {
+            let is_named = |node: &str| Some(node) == named;
+            let by_index = other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1));
+            is_named(other.1).cmp(&is_named(one.1)).then(by_index)
+        });
+        all.into_iter().map(|(_, node)| node.to_owned()).collect()
+    }
+
+    /// Has a standby the entry `index` on its disk? Where none is alive, nobody can be waited for.
+    pub(super) fn is_synced_elsewhere(&self, index: u64) -> bool {
+        let now = self.now();
+        let others = self.others.lock();
+        let alive = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Standby);
+        alive.map(|it| it.beat.synced).max().is_none_or(|synced| synced >= index)
+    }
+
+    /// What this node says of itself.
+    pub(super) fn beat(&self) -> Beat {
+        Beat {
+            node: self.node.clone(),
+            url: self.url.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            role: self.own_role().as_str().to_owned(),
+            epoch: self.standing.epoch.load(Ordering::Acquire),
+            index: self.standing.index.load(Ordering::Acquire),
+            synced: self.synced.load(Ordering::Acquire),
+            draining: self.is_draining(),
+            next: self.next.lock().clone(),
+            since: self.since().map(|since| since.0),
+            instance: self.instance,
+        }
+    }
+
+    /// A beat came.
+    pub(super) fn hear(&self, beat: Beat) {
+        let now = self.now();
+        if beat.node == self.node {
+            if beat.instance == self.instance {
+                self.heard.store(now, Ordering::Release);
+            } else {
+                self.set_problem("name", Some(format!("another node is called {:?}, too", self.node)));
+            }
+            return;
+        }
+        self.heard.store(now, Ordering::Release);
+        self.standing.hear(beat.epoch);
+        self.others.lock().insert(beat.node.clone(), Other { beat, at: now });
+    }
+
+    /// The rows of a node were compared with those of the owner.
+    pub(super) fn set_checked(&self, node: &str, check: NodeCheck) {
+        self.checked.lock().insert(node.to_owned(), check);
+    }
+
+    /// The nodes that are alive and hold the world, this one among them.
+    pub(super) fn alive(&self) -> Vec<String> {
+        let now = self.now();
+        let others = self.others.lock();
+        let alive = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Standby);
+        alive.map(|it| it.beat.node.clone()).chain([self.node.clone()]).collect()
+    }
+
+    /// What is wrong, or is not any more.
+    pub(super) fn set_problem(&self, about: &'static str, problem: Option<String>) {
+        let mut problems = self.problems.lock();
+        match problem {
+            Some(text) if problems.get(about) != Some(&text) => {
+                tracing::warn!(problem = %text, "the cluster is not well");
+                problems.insert(about, text);
+            }
+            Some(_) => {}
+            None => drop(problems.remove(about)),
+        }
+    }
+
+    /// All that is wrong.
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.problems.lock().values().cloned().collect()
+    }
+
+    /// All nodes, by name.
+    pub(super) fn rows(&self) -> Vec<NodeRow> {
+        let (now, wall) = (self.now(), timestamp_now());
+        let last = |others: &BTreeMap<String, Other>| others.values().map(|it| it.beat.index).max().unwrap_or_default();
+        let checked = self.checked.lock().clone();
+        let others = self.others.lock();
+        let newest = last(&others).max(self.standing.index.load(Ordering::Acquire));
+        let row = |beat: Beat, age: u64, is_alive: bool| NodeRow {
+            role: if is_alive { beat.role() } else { NodeRole::Silent },
+            is_draining: beat.draining,
+            epoch: beat.epoch,
+            index: beat.index,
+            lag: newest.saturating_sub(beat.index),
+            last_heard: Some(wall.plus_ms(-i64::try_from(age).unwrap_or(i64::MAX))),
+            checked: checked.get(&beat.node).cloned(),
+            name: beat.node,
+            url: beat.url,
+            version: Some(beat.version),
+        };
+        let mut rows: Vec<NodeRow> =
+            others.values().map(|it| row(it.beat.clone(), now.saturating_sub(it.at), it.is_alive(now))).collect();
+        rows.push(row(self.beat(), 0, true));
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        rows
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The node `b` at a time that a test sets.
+    pub(in super::super) fn at(now: &Arc<AtomicU64>) -> Members {
+        let clock = Arc::clone(now);
+        let clock: Box<dyn Fn() -> u64 + Send + Sync> = Box::new(move || clock.load(Ordering::Relaxed));
+        Members { clock, ..Members::new("b", "http://b", 1) }
+    }
+
+    /// What another node says.
+    pub(in super::super) fn beat(node: &str, role: NodeRole, epoch: u64, index: u64) -> Beat {
+        Beat { node: node.to_owned(), epoch, index, ..as_of(role) }
+    }
+
+    /// What an owner says that hands the world to `next`.
+    pub(in super::super) fn naming(node: &str, next: &str) -> Beat {
+        Beat { next: Some(next.to_owned()), ..beat(node, NodeRole::Moving, 1, 5) }
+    }
+
+    fn as_of(role: NodeRole) -> Beat {
+        let members = Members::new("x", "http://x", 2);
+        members.set_role(role);
+        members.beat()
+    }
+
+    #[test]
+    fn a_standby_knows_the_owner_for_as_long_as_it_is_heard() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.set_role(NodeRole::Standby);
+        assert_eq!(members.role(), Role::Standby { owner: None });
+        members.hear(beat("old", NodeRole::Owner, 3, 9));
+        members.hear(Beat { url: "http://a".to_owned(), ..beat("a", NodeRole::Owner, 4, 9) });
+        let owner = Some("http://a".into());
+        assert_eq!(members.role(), Role::Standby { owner: owner.clone() });
+        now.fetch_add(SILENCE_MS - 1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Standby { owner });
+        now.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Standby { owner: None });
+    }
+
+    #[test]
+    fn an_owner_that_hears_nobody_answers_no_more_until_it_does() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.set_role(NodeRole::Owner);
+        assert_eq!(members.role(), Role::Moving, "it has never heard of anybody");
+        members.hear(members.beat());
+        assert_eq!(members.role(), Role::Owner, "a server is there");
+        now.fetch_add(ALONE_MS, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Owner);
+        now.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(members.role(), Role::Moving);
+        // Of another node with the name of this one it learns nothing.
+        members.hear(Beat { instance: 7, ..members.beat() });
+        assert_eq!((members.role(), members.problems().len()), (Role::Moving, 1));
+        members.hear(beat("a", NodeRole::Standby, 0, 0));
+        assert_eq!(members.role(), Role::Owner);
+    }
+
+    #[test]
+    fn the_newest_epoch_that_others_have_learned_of_is_known() {
+        let members = at(&Arc::new(AtomicU64::new(10_000)));
+        assert_eq!(members.standing.newer(), None);
+        members.hear(beat("a", NodeRole::Standby, 5, 9));
+        members.hear(beat("c", NodeRole::Owner, 4, 8));
+        assert_eq!(members.standing.newer(), Some(5));
+        members.standing.epoch.store(5, Ordering::Relaxed);
+        assert_eq!(members.standing.newer(), None);
+    }
+
+    #[test]
+    fn the_best_standby_is_the_one_that_is_named_and_then_the_one_that_is_furthest() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        members.standing.index.store(7, Ordering::Relaxed);
+        members.hear(beat("silent", NodeRole::Standby, 1, 99));
+        now.fetch_add(SILENCE_MS, Ordering::Relaxed);
+        members.hear(beat("d", NodeRole::Standby, 1, 8));
+        members.hear(beat("a", NodeRole::Standby, 1, 7));
+        members.hear(beat("new", NodeRole::Joining, 1, 9));
+        members.hear(Beat { draining: true, ..beat("leaves", NodeRole::Standby, 1, 9) });
+        assert_eq!(members.candidates(None), ["d", "a", "b"]);
+        assert_eq!(members.candidates(Some("b")), ["b", "d", "a"]);
+        members.drain();
+        assert_eq!(members.candidates(Some("b")), ["d", "a"]);
+    }
+}

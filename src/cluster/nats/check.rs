@@ -1,0 +1,99 @@
+//! Refuses servers and streams that could lose what they acknowledged, or two of whose writers could both succeed.
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, PersistenceMode, RetentionPolicy, StorageType};
+
+use super::wire::{NotReady, Wire};
+
+/// The oldest version of servers whose clusters compare and set sequences rightly, and keep their log when they restart.
+const OLDEST: (i64, i64) = (2, 14);
+
+impl Wire {
+    /// Can the journal be used? Makes the stream where there is none.
+    pub(crate) async fn ready(&self) -> Result<(), NotReady> {
+        let unavailable = |text: String| Err(NotReady::Unavailable(text));
+        let Some(server) = self.client.try_server_info().filter(|_| self.is_connected()) else {
+            return unavailable("no NATS server answers".to_owned());
+        };
+        if !self.client.is_server_compatible(OLDEST.0, OLDEST.1, 0) {
+            return Err(NotReady::Refused(format!(
+                "the NATS server {} has version {}; a cluster needs {}.{} or newer, because older ones can lose entries or \
+                 take two at one place",
+                server.server_name, server.version, OLDEST.0, OLDEST.1
+            )));
+        }
+        if !server.jetstream {
+            let text = format!("JetStream is off at the NATS server {}; enable `jetstream`", server.server_name);
+            return Err(NotReady::Refused(text));
+        }
+        let name = self.stream_name();
+        let info = match self.context.get_stream(name.as_str()).await {
+            Ok(stream) => stream.cached_info().clone(),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(why) if why.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    match self.context.create_stream(self.wanted()).await {
+                        Ok(stream) => stream.cached_info().clone(),
+                        Err(error) => return unavailable(format!("the stream {name} cannot be created: {error}")),
+                    }
+                }
+                _ => return unavailable(format!("the stream {name} does not answer: {error}")),
+            },
+        };
+        match unsafe_setting(&info, self.copies, &self.subject()) {
+            None => Ok(()),
+            Some(text) => Err(NotReady::Refused(format!("the stream {name} {text}"))),
+        }
+    }
+
+    /// The stream as it is made.
+    fn wanted(&self) -> Config {
+        Config {
+            name: self.stream_name(),
+            description: Some("the journal of an agentsvc cluster".to_owned()),
+            subjects: vec![self.subject()],
+            storage: StorageType::File,
+            num_replicas: self.copies,
+            discard: DiscardPolicy::New,
+            retention: RetentionPolicy::Limits,
+            deny_delete: true,
+            ..Config::default()
+        }
+    }
+}
+
+/// What is wrong with the stream, to be said behind its name.
+fn unsafe_setting(info: &Info, copies: usize, subject: &str) -> Option<String> {
+    let Config {
+        num_replicas,
+        storage,
+        discard,
+        retention,
+        max_age,
+        max_bytes,
+        max_messages,
+        persist_mode,
+        subjects,
+        ..
+    } = &info.config;
+    let text = if *num_replicas < copies {
+        format!("keeps each entry on {num_replicas} servers, and {copies} are needed (`cluster.replicas`)")
+    } else if *storage != StorageType::File {
+        "is not kept in files".to_owned()
+    } else if *discard != DiscardPolicy::New {
+        "discards old entries when it is full; set `discard` to `new`".to_owned()
+    } else if *retention != RetentionPolicy::Limits || !max_age.is_zero() || *max_bytes > 0 || *max_messages > 0 {
+        "loses entries by its limits of age, size, number or interest; remove them".to_owned()
+    } else if *persist_mode == Some(PersistenceMode::Async) {
+        "acknowledges before it has stored; set `persist_mode` to `default`".to_owned()
+    } else if info.config.mirror.is_some() || info.config.sources.as_ref().is_some_and(|them| !them.is_empty()) {
+        "is fed by other streams".to_owned()
+    } else if info.config.no_ack || info.config.sealed || info.config.allow_rollup {
+        "acknowledges nothing, is sealed or allows roll-ups".to_owned()
+    } else if subjects.len() != 1 || subjects[0] != subject {
+        format!("must have the subject {subject} alone")
+    } else {
+        return None;
+    };
+    Some(text)
+}

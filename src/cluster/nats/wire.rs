@@ -1,0 +1,198 @@
+//! The connection to the servers, and what is known of the stream.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::cluster::{ServerRow, StreamRow};
+use async_nats::connection::State;
+use async_nats::jetstream::stream::{Info, RawMessageErrorKind, Stream};
+use async_nats::jetstream::{self, Context, ErrorCode};
+use async_nats::{Client, ConnectOptions};
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use zeroize::Zeroizing;
+
+use crate::cluster::config::ClusterConfig;
+use crate::kernel::store::Error;
+use crate::kernel::store::journal::chain::Chain;
+use crate::kernel::store::journal::entry::Position;
+
+/// How long one request may take.
+pub(super) const REQUEST_WAIT: Duration = Duration::from_secs(2);
+/// A server that answers no ping for two of these is given up for another.
+const PING_PERIOD: Duration = Duration::from_millis(500);
+/// The pause before another server is tried.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The servers, the stream and the object store of one cluster.
+pub(crate) struct Wire {
+    pub(super) client: Client,
+    pub(super) context: Context,
+    pub(super) stream: Stream<()>,
+    pub(super) handle: Handle,
+    /// The name of the cluster.
+    pub(super) cluster: String,
+    /// Servers that keep each entry.
+    pub(super) copies: usize,
+}
+
+/// Why the journal cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotReady {
+    /// It must not be used like this, and that does not change by itself.
+    Refused(String),
+    /// It does not answer.
+    Unavailable(String),
+}
+
+impl Wire {
+    /// Begins to connect; whether a server answers shows later.
+    ///
+    /// # Errors
+    /// The file with the credentials cannot be used.
+    pub(crate) async fn connect(config: &ClusterConfig, handle: Handle) -> Result<Arc<Self>, String> {
+        let node = config.node.as_deref().unwrap_or_default();
+        let options = ConnectOptions::new()
+            .name(format!("agentsvc {node}"))
+            .retry_on_initial_connect()
+            .ignore_discovered_servers()
+            .ping_interval(PING_PERIOD)
+            .connection_timeout(REQUEST_WAIT)
+            .request_timeout(Some(REQUEST_WAIT))
+            .reconnect_delay_callback(|_| RECONNECT_PAUSE);
+        let options = match &config.credentials {
+            Some(path) => {
+                let (user, password) = credentials(path)?;
+                options.user_and_password(user, password)
+            }
+            None => options,
+        };
+        let servers: Vec<String> = config.servers.iter().map(|server| server.to_string()).collect();
+        let client = options.connect(servers).await.map_err(|error| format!("cannot connect to NATS: {error}"))?;
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(REQUEST_WAIT);
+        let stream = context.get_stream_no_info(format!("{}-0", config.name)).await;
+        let stream = stream.map_err(|error| format!("the name of the cluster is no name of a stream: {error}"))?;
+        let (cluster, copies) = (config.name.to_string(), config.copies());
+        Ok(Arc::new(Self { client, context, stream, handle, cluster, copies }))
+    }
+
+    /// The name of the stream.
+    pub(super) fn stream_name(&self) -> String {
+        format!("{}-0", self.cluster)
+    }
+
+    /// What entries are published under.
+    pub(super) fn subject(&self) -> String {
+        format!("{}.journal.0", self.cluster)
+    }
+
+    /// What nodes tell one another under.
+    pub(crate) fn beats(&self) -> String {
+        format!("{}.beat", self.cluster)
+    }
+
+    /// What asks a node to take nothing over.
+    pub(crate) fn drains(&self) -> String {
+        format!("{}.drain", self.cluster)
+    }
+
+    /// What nodes say that they found when their rows are compared.
+    pub(crate) fn checks(&self) -> String {
+        format!("{}.check", self.cluster)
+    }
+
+    /// The way to the servers for messages that are not kept.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Is there a server at the other end?
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// Waits for `work`. Only from threads that may wait.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.handle.block_on(work)
+    }
+
+    /// Carries out `work` beside everything else.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(work));
+    }
+
+    /// What the leader of the stream says of it.
+    pub(super) async fn info(&self) -> Result<Info, Error> {
+        let info = self.stream.get_info().await;
+        info.map_err(|error| Error::Journal(format!("the stream {} does not answer: {error}", self.stream_name())))
+    }
+
+    /// The message with this sequence, as the leader of the stream has it; `None` when it has none.
+    pub(super) async fn message(&self, sequence: u64) -> Result<Option<Bytes>, Error> {
+        match self.stream.get_raw_message(sequence).await {
+            Ok(message) => Ok(Some(message.payload)),
+            Err(error) => match error.kind() {
+                RawMessageErrorKind::NoMessageFound => Ok(None),
+                RawMessageErrorKind::JetStream(why) if why.error_code() == ErrorCode::NO_MESSAGE_FOUND => Ok(None),
+                _ => Err(Error::Journal(format!("entry {sequence} cannot be read: {error}"))),
+            },
+        }
+    }
+
+    /// The first sequence that the stream still has, and the last one; an empty stream has a last one that is less.
+    pub(crate) async fn bounds(&self) -> Result<(u64, u64), Error> {
+        let state = self.info().await?.state;
+        Ok((state.first_sequence.max(1), state.last_sequence))
+    }
+
+    /// Does the journal go on from a store whose newest entry is at `position`?
+    ///
+    /// # Errors
+    /// [`Error::Trimmed`], [`Error::Lost`] and [`Error::Diverged`] when it does not; the servers do not answer.
+    pub(crate) async fn goes_on_from(&self, position: &Position) -> Result<(), Error> {
+        let (first, last) = self.bounds().await?;
+        let mut chain = Chain::behind(position, first, last)?;
+        if chain.next() > position.index {
+            return Ok(());
+        }
+        let held = self.message(position.index).await?.ok_or(Error::Lost { index: position.index })?;
+        chain.take(position.index, &held).map(drop)
+    }
+
+    /// The stream and its servers, for people.
+    pub(crate) async fn shown(&self) -> Result<(StreamRow, Vec<ServerRow>), Error> {
+        let Info { config, state, cluster, .. } = self.info().await?;
+        let leader = cluster.as_ref().and_then(|cluster| cluster.leader.clone());
+        let followers = cluster.into_iter().flat_map(|cluster| cluster.replicas);
+        let mut servers: Vec<ServerRow> = followers
+            .map(|it| ServerRow {
+                name: it.name,
+                is_current: it.current,
+                is_offline: it.offline,
+                lag: it.lag.unwrap_or_default(),
+            })
+            .collect();
+        servers.extend(leader.iter().map(|name| ServerRow {
+            name: name.clone(),
+            is_current: true,
+            is_offline: false,
+            lag: 0,
+        }));
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
+        let (first, last) = (state.first_sequence, state.last_sequence);
+        let replicas = u32::try_from(config.num_replicas).unwrap_or(u32::MAX);
+        Ok((StreamRow { name: config.name, first, last, bytes: state.bytes, replicas, leader }, servers))
+    }
+}
+
+/// User and password in the file at `path`.
+fn credentials(path: &Path) -> Result<(String, String), String> {
+    let failed = |reason: String| format!("cluster.credentials: {}: {reason}", path.display());
+    let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|error| failed(error.to_string()))?;
+    let (user, password) =
+        text.trim_end().split_once(':').ok_or_else(|| failed("must hold `user:password`".to_owned()))?;
+    Ok((user.to_owned(), password.to_owned()))
+}

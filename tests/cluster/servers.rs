@@ -1,0 +1,200 @@
+//! Three NATS servers on loopback. What goes from one to another, and from clients to them, goes over links that can fail.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::proxy::{Link, Mode};
+use crate::support::clients::installed;
+use crate::support::http::Client;
+use crate::support::until;
+
+/// Servers of a cluster.
+pub(crate) const SERVERS: usize = 3;
+
+/// A process that can be killed, stopped and continued. Dropped: killed.
+#[derive(Debug)]
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn new(child: Child) -> Self {
+        Self(child)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.0);
+        kill_process(pid, signal).expect("a child that was not waited for can be signalled");
+    }
+
+    /// Stops it where it is: its connections stay, and it says nothing.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on as if nothing had happened.
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Asks it to end.
+    pub(crate) fn ask_to_end(&mut self) {
+        self.signal(Signal::TERM);
+        until("the process ends", || self.0.try_wait().expect("a child can be waited for"));
+    }
+
+    /// Has it ended by itself?
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Ports that are free now, for programs that must be told theirs.
+pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
+    let listeners: Vec<_> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("a bound socket has an address")).collect()
+}
+
+struct Server {
+    process: Option<Process>,
+    client: SocketAddr,
+    monitor: SocketAddr,
+}
+
+/// The servers.
+pub(crate) struct Servers {
+    home: TempDir,
+    servers: Vec<Server>,
+    /// What goes from one server (row) to another (column).
+    routes: Vec<Vec<Link>>,
+}
+
+fn program() -> PathBuf {
+    installed().join("venv-nats/bin/nats-server")
+}
+
+impl Servers {
+    /// Starts them, and waits until they are one cluster.
+    pub(crate) fn start() -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let (clients, monitors, peers) = (free_addresses(SERVERS), free_addresses(SERVERS), free_addresses(SERVERS));
+        let routes: Vec<Vec<Link>> = (0..SERVERS).map(|_| peers.iter().map(|peer| Link::to(*peer)).collect()).collect();
+        for (at, links) in routes.iter().enumerate() {
+            let others = links.iter().enumerate().filter(|(to, _)| *to != at);
+            let others: Vec<String> = others.map(|(_, link)| format!("nats://{}", link.address())).collect();
+            // What is advertised answers nobody: no server finds a way around the links.
+            let text = format!(
+                "server_name: n{at}\nlisten: \"{}\"\nhttp: \"{}\"\n\
+                 jetstream {{ store_dir: \"{}\", sync_interval: always }}\n\
+                 cluster {{ name: test, listen: \"{}\", no_advertise: true, advertise: \"127.0.0.1:1\", routes: [{}] }}\n",
+                clients[at],
+                monitors[at],
+                home.path().join(format!("n{at}")).display(),
+                peers[at],
+                others.join(", "),
+            );
+            fs::write(home.path().join(format!("n{at}.conf")), text).expect("a configuration can be written");
+        }
+        let servers = clients.into_iter().zip(monitors);
+        let servers = servers.map(|(client, monitor)| Server { process: None, client, monitor }).collect();
+        let mut all = Self { home, servers, routes };
+        (0..SERVERS).for_each(|at| all.launch(at));
+        all.wait_well();
+        all
+    }
+
+    fn launch(&mut self, at: usize) {
+        let log = self.home.path().join(format!("n{at}.log"));
+        let log = File::options().create(true).append(true).open(log).expect("a log can be written");
+        let mut command = Command::new(program());
+        command.arg("-c").arg(self.home.path().join(format!("n{at}.conf"))).stdin(Stdio::null());
+        let out = log.try_clone().expect("a file can be opened twice");
+        let child = command.stdout(out).stderr(log).spawn().expect("nats-server starts");
+        self.servers[at].process = Some(Process::new(child));
+    }
+
+    /// Where clients reach a server.
+    pub(crate) fn address(&self, at: usize) -> SocketAddr {
+        self.servers[at].client
+    }
+
+    /// Waits until every server says that it is well.
+    pub(crate) fn wait_well(&self) {
+        for (at, server) in self.servers.iter().enumerate() {
+            until(&format!("the NATS server n{at} is well"), || {
+                let reply = Client::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
+                (reply.status == 200).then_some(())
+            });
+        }
+    }
+
+    /// The server that leads `stream`, as any of them knows.
+    pub(crate) fn leader_of(&self, stream: &str) -> Option<usize> {
+        let said = |server: &Server| {
+            let path = "/jsz?streams=true&accounts=true";
+            let reply = Client::hasty(server.monitor).try_send("GET", path, &[], None).ok()?;
+            let known: Value = serde_json::from_slice(&reply.body).ok()?;
+            let accounts = known["account_details"].as_array()?;
+            let streams = accounts.iter().filter_map(|account| account["stream_detail"].as_array()).flatten();
+            let detail = streams.into_iter().find(|detail| detail["name"] == stream)?;
+            detail["cluster"]["leader"].as_str()?.strip_prefix('n')?.parse().ok()
+        };
+        self.servers.iter().filter(|server| server.process.is_some()).find_map(said)
+    }
+
+    /// Kills a server.
+    pub(crate) fn kill(&mut self, at: usize) {
+        self.servers[at].process = None;
+    }
+
+    /// Starts a server that was killed.
+    pub(crate) fn restart(&mut self, at: usize) {
+        if self.servers[at].process.is_none() {
+            self.launch(at);
+        }
+    }
+
+    /// Removes what a server that was killed has stored.
+    pub(crate) fn wipe(&self, at: usize) {
+        fs::remove_dir_all(self.home.path().join(format!("n{at}"))).expect("what it stored can be removed");
+    }
+
+    pub(crate) fn process(&self, at: usize) -> &Process {
+        self.servers[at].process.as_ref().expect("it runs")
+    }
+
+    /// What goes between a server and the others does so.
+    pub(crate) fn set_routes(&self, at: usize, mode: Mode) {
+        for other in (0..SERVERS).filter(|other| *other != at) {
+            self.routes[at][other].set(mode);
+            self.routes[other][at].set(mode);
+        }
+    }
+
+    /// The last lines of what the servers said.
+    pub(crate) fn said(&self) -> String {
+        let said = |at: usize| {
+            let text = fs::read_to_string(self.home.path().join(format!("n{at}.log"))).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            format!("--- n{at}\n{}\n", lines[lines.len().saturating_sub(15)..].join("\n"))
+        };
+        (0..SERVERS).map(said).collect()
+    }
+}

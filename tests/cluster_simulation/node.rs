@@ -112,7 +112,7 @@ impl Node {
         Outlets {
             effects: Arc::new(drop),
             told: Arc::new(drop),
-            reopen: Arc::new(reopen),
+            reopen: Arc::new(move |_| reopen()),
             fenced: Arc::new(move |_| fenced()),
             fatal: Arc::new(move |_| fatal()),
         }

@@ -1,12 +1,11 @@
 //! Every kind goes to bytes and back, and bytes of the first version can still be read.
 
 mod versions;
+mod waves;
 
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
-use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
-use agentsvc_components::kernel::holder::Holder;
-use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
 use agentsvc_components::prompt::{PromptExperimentId, PromptVariantId, TurnVariant};
@@ -35,9 +34,7 @@ use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::trigger::record::{
-    AskedRecord, TriggerRecord, TriggerStateRecord, UnlistedRecord, WaveRecord,
-};
+use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
 
@@ -45,7 +42,6 @@ use super::*;
 use crate::agent::rows::{self as agent_rows, SweptAgent, SweptLog};
 use crate::kernel::restore::Records;
 use crate::trigger::rows as trigger_rows;
-use crate::trigger::rows::{put_wave, remove_wave};
 use crate::workflow::rows as run_rows;
 
 pub(crate) fn agent() -> AgentRecord {
@@ -302,7 +298,7 @@ fn every_world_kind_comes_back_as_it_was() {
     comes_back(&run_rows::put_text(at, part, &run_text()), &(at, part, run_text()));
     comes_back(&put(&trigger()), &trigger());
     comes_back(&put(&trigger_state()), &trigger_state());
-    comes_back(&trigger_rows::put_wave(&wave()), &wave());
+    comes_back(&trigger_rows::put_wave(&waves::wave()), &waves::wave());
     comes_back(&put(&schedule()), &schedule());
     comes_back(&put(&schedule_state()), &schedule_state());
 }
@@ -350,28 +346,6 @@ fn trigger_state() -> TriggerStateRecord {
         end: Some(TurnEnd::Done),
     });
     TriggerStateRecord { id: trigger().id, log, bursts: 7 }
-}
-
-fn wave() -> WaveRecord {
-    let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
-    let event = r#"{"kind":"custom"}"#.into();
-    let (at, taint) = (Timestamp(8), Taint::EVENT);
-    let began_in = Some(SessionId(Uuid::from_u128(9)));
-    let asked = Event::Custom { event_type: "ping".into(), agent: Some(agent().id), payload: "1".into(), by: None };
-    let owner = Some(UserId(Uuid::from_u128(4)));
-    let asked = AskedRecord { event: asked, name: Some("a".into()), owner };
-    let unlisted = UnlistedRecord { asked, after: Some(triggers[0]), upto: triggers[1], waiting: 3 };
-    let (kind, holder, unlisted) = (EventKind::Custom, owner.map(Holder::User), Some(Box::new(unlisted)));
-    WaveRecord { number: 1 << 40, kind, event, at, depth: 2, taint, began_in, triggers, holder, unlisted }
-}
-
-#[test]
-fn waves_sort_by_number_and_counts_are_stored_without_zeros() {
-    let op = |number| put_wave(&WaveRecord { number, ..wave() });
-    assert!(op(255).key < op(256).key && remove_wave(255).key == op(255).key);
-    let value = put(&trigger_state()).value.unwrap();
-    let has = |word: &str| value.windows(word.len()).any(|window| window == word.as_bytes());
-    assert!(has("cooling_down") && !has("exhausted"));
 }
 
 fn schedule() -> ScheduleRecord {

@@ -112,6 +112,23 @@ impl Clustered {
         Ok(Box::new(journal.waiting_for(move |index| members.is_synced_elsewhere(index))))
     }
 
+    /// What is kept for all nodes under `name`; where nothing is, `first` says what is from then on. Asked by owners alone.
+    ///
+    /// # Errors
+    /// Those of `first` and of the servers.
+    pub(crate) fn shared(
+        &self,
+        name: &str,
+        first: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, Error> {
+        if let Some(there) = self.wire.wait(self.wire.shared(name))? {
+            return Ok(there);
+        }
+        let text = first().map_err(Error::Journal)?;
+        self.wire.wait(self.wire.share(name, &text))?;
+        Ok(text)
+    }
+
     /// Another node owns the world since `epoch`.
     pub(crate) fn fenced(&self, epoch: u64) {
         self.members.standing.hear(epoch);

@@ -90,6 +90,7 @@ impl Clustered {
         handle.spawn(listen(Arc::clone(wire), Arc::clone(members), move || drop(wake.send(Event::Look))));
         handle.spawn(look_at_servers(Arc::clone(wire), Arc::clone(members), Arc::clone(shown)));
         let service = Service::new(config.name.to_string(), secret, (wire, members, shown), exchange, tell.clone());
+        api.bridge.share();
         agentsvc_api::cluster::join(api, Arc::new(service));
         Ok(Some(clustered))
     }

@@ -47,7 +47,7 @@ const REPEAT_TIME_MAX: Duration = Duration::from_secs(2);
 /// The pause before that.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two looks at whether a node still answers from which an answer is awaited.
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// Looks in a row that find another one until the answer is given up: the node may be about to end it in order.
 const LOOKS_MAX: u32 = 4;
 /// Rate cost of a request that reaches no route.

@@ -117,11 +117,7 @@ impl Clustered {
     ///
     /// # Errors
     /// Those of `first` and of the servers.
-    pub(crate) fn shared(
-        &self,
-        name: &str,
-        first: impl FnOnce() -> Result<String, String>,
-    ) -> Result<String, Error> {
+    pub(crate) fn shared(&self, name: &str, first: impl FnOnce() -> Result<String, String>) -> Result<String, Error> {
         if let Some(there) = self.wire.wait(self.wire.shared(name))? {
             return Ok(there);
         }

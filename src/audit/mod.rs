@@ -135,6 +135,24 @@ impl AuditTrail {
         }
     }
 
+    /// A node that takes the world over has kept none of the checkpoints that were signed elsewhere with the same key: it keeps the
+    /// newest in the store, unless its own is newer.
+    ///
+    /// # Errors
+    /// What is wrong with the store or the vault, for people.
+    pub(crate) fn adopt_checkpoint(&self) -> Result<(), String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let head = self.store.audit_head().map_err(|error| said(&error))?;
+        let newest = self.newest_checkpoint().map_err(|error| said(&error))?;
+        let (Some(AuditHead { first, anchor, .. }), Some(newest)) = (head, newest) else { return Ok(()) };
+        // One that cannot be read is of the key that this node had before.
+        if self.vault.checkpoint().ok().flatten().is_some_and(|kept| kept.sequence >= newest.sequence) {
+            return Ok(());
+        }
+        let adopted = AuditCheckpoint { first, anchor, ..newest };
+        self.vault.keep(&self.vault.sign(&adopted)).map_err(|error| said(&error))
+    }
+
     fn walk_rows<S: Fn(&[u8], &[u8]) -> bool>(
         &self,
         mut walk: Walk<S>,

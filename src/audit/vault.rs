@@ -14,6 +14,7 @@ use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_systems::audit::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
 use agentsvc_systems::kernel::record::{hex, unhex};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use zeroize::Zeroizing;
 
 use crate::kernel::disk;
 
@@ -64,6 +65,31 @@ pub struct Vault {
 }
 
 impl Vault {
+    /// The seed of the key in `dir`, in hex; makes a key when there is none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn seed(dir: &Path) -> Result<Zeroizing<String>, Error> {
+        Self::open(dir)?;
+        let path = dir.join(KEY_FILE);
+        let text = disk::read_small_text(&path).map(Zeroizing::new).map_err(io("read", &path))?;
+        Ok(Zeroizing::new(text.trim().to_owned()))
+    }
+
+    /// Makes the key in `dir` the one with this seed, in hex. True when it was another.
+    ///
+    /// # Errors
+    /// [`Error`]: it is no seed, or the system refused.
+    pub(crate) fn adopt(dir: &Path, seed: &str) -> Result<bool, Error> {
+        let path = dir.join(KEY_FILE);
+        if disk::read_small_text(&path).is_ok_and(|there| there.trim() == seed) {
+            return Ok(false);
+        }
+        let key = unhex(seed.as_bytes()).and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+        key.ok_or_else(|| Error::Key { path: path.clone() })?;
+        write(&path, seed).map(|()| true)
+    }
+
     /// Opens the vault in `dir`, which is there; makes a key when there is none.
     ///
     /// # Errors
@@ -192,6 +218,20 @@ mod tests {
         assert!(matches!(Vault::has_key(dir.path()), Err(Error::Key { .. })));
         fs::remove_file(&path).unwrap();
         assert!(!Vault::has_key(dir.path()).unwrap() && !path.exists(), "a look makes none");
+    }
+
+    #[test]
+    fn the_key_of_another_home_is_taken_over() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let seed = Vault::seed(one.path()).unwrap();
+        let own = Vault::open(other.path()).unwrap().public_key();
+        assert!(Vault::adopt(other.path(), &seed).unwrap());
+        assert!(!Vault::adopt(other.path(), &seed).unwrap(), "it is there");
+        let key = |dir: &tempfile::TempDir| Vault::open(dir.path()).unwrap().public_key();
+        assert_eq!(key(&one), key(&other));
+        assert_ne!(key(&other), own);
+        assert!(matches!(Vault::adopt(other.path(), "no seed"), Err(Error::Key { .. })));
+        assert_eq!(key(&one), key(&other));
     }
 
     #[test]

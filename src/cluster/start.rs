@@ -90,6 +90,7 @@ impl Clustered {
         handle.spawn(listen(Arc::clone(wire), Arc::clone(members), move || drop(wake.send(Event::Look))));
         handle.spawn(look_at_servers(Arc::clone(wire), Arc::clone(members), Arc::clone(shown)));
         let service = Service::new(config.name.to_string(), secret, (wire, members, shown), exchange, tell.clone());
+        api.bridge.share();
         agentsvc_api::cluster::join(api, Arc::new(service));
         Ok(Some(clustered))
     }
@@ -110,6 +111,19 @@ impl Clustered {
         }
         let members = Arc::clone(&self.members);
         Ok(Box::new(journal.waiting_for(move |index| members.is_synced_elsewhere(index))))
+    }
+
+    /// What is kept for all nodes under `name`; where nothing is, `first` says what is from then on. Asked by owners alone.
+    ///
+    /// # Errors
+    /// Those of `first` and of the servers.
+    pub(crate) fn shared(&self, name: &str, first: impl FnOnce() -> Result<String, String>) -> Result<String, Error> {
+        if let Some(there) = self.wire.wait(self.wire.shared(name))? {
+            return Ok(there);
+        }
+        let text = first().map_err(Error::Journal)?;
+        self.wire.wait(self.wire.share(name, &text))?;
+        Ok(text)
     }
 
     /// Another node owns the world since `epoch`.

@@ -22,11 +22,14 @@ use crate::kernel::retention::RetentionClock;
 use crate::kernel::store::Store;
 use crate::kernel::store::writer::Writer;
 
-/// The trail in `store`; from here on the routes read it.
-pub(crate) fn open(home: &Home, front: &ApiAdapter, store: Store) -> Result<Arc<AuditTrail>, Error> {
+/// The trail in `store`; from here on the routes read it. Other nodes may have signed one that is shared.
+pub(crate) fn open(home: &Home, front: &ApiAdapter, store: Store, is_shared: bool) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
     let outside = Outside::new(&front.in_force.load().audit, home.root());
     let trail = Arc::new(AuditTrail::new(store, vault, outside));
+    if is_shared && let Err(error) = trail.adopt_checkpoint() {
+        tracing::warn!(error, "the newest checkpoint of the audit log is not kept outside the store");
+    }
     front.api.services.provide::<dyn AuditLog>(Arc::clone(&trail) as _);
     Ok(trail)
 }

@@ -1,16 +1,24 @@
 //! Where the entries of worlds go, and how the first world begins.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentsvc_api::http::bridge::Intake;
 use agentsvc_components::kernel::step::StepMark;
+use tokio::runtime::Handle;
 
 use super::launch::Launch;
+use super::world::WorldContext;
 use super::{ApiAdapter, Error as Failed, audit, system};
+use crate::audit::vault as audit_vault;
 use crate::cluster::{self, Clustered, Running};
 use crate::kernel::exchange::Exchange;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::{Error, Store};
+use crate::kernel::vault::Vault;
+
+/// Under which name nodes share the key that signs the audit trail.
+const AUDIT_KEY: &str = "audit-key";
 
 type JournalOf = dyn Fn(&Store) -> Result<Box<dyn Journal>, Error> + Send + Sync;
 
@@ -22,6 +30,8 @@ pub(crate) struct Journals {
     node: String,
     /// The journal of the world in a store.
     of: Box<JournalOf>,
+    /// What is done as soon as the world is this node's.
+    opened: Box<dyn Fn() -> Result<(), Error> + Send + Sync>,
     /// Another node owns the world since this epoch.
     pub(crate) fenced: Arc<dyn Fn(u64) + Send + Sync>,
 }
@@ -33,7 +43,8 @@ impl Journals {
             store.forget_position()?;
             Ok(Box::new(Local) as Box<dyn Journal>)
         };
-        Self { is_shared: false, node: String::new(), of: Box::new(of), fenced: Arc::new(|_| ()) }
+        let (of, opened) = (Box::new(of), Box::new(|| Ok(())));
+        Self { is_shared: false, node: String::new(), of, opened, fenced: Arc::new(|_| ()) }
     }
 
     /// Opens the journal of the world in `store`, which has all of it then. Gives also whether that world has never lived: the home
@@ -45,19 +56,49 @@ impl Journals {
         let mut journal = (self.of)(store)?;
         journal.open(&self.node)?;
         store.catch_up(&*journal)?;
+        (self.opened)()?;
         Ok((journal, store.view().step()? == StepMark::default()))
     }
 
-    /// Those of a node of a cluster.
-    pub(crate) fn of_cluster(clustered: &Clustered) -> Self {
-        let (of, fenced) = (clustered.clone(), clustered.clone());
+    /// Those of a node of a cluster, whose secrets are in `vault` and whose key of the audit trail is in `dir`.
+    pub(crate) fn of_cluster(clustered: &Clustered, vault: Vault, dir: PathBuf) -> Self {
+        let (of, fenced, keys) = (clustered.clone(), clustered.clone(), clustered.clone());
         Self {
             is_shared: true,
             node: clustered.node(),
             of: Box::new(move |store| of.journal(store)),
+            opened: Box::new(move || share_audit_key(&keys, &vault, &dir)),
             fenced: Arc::new(move |epoch| fenced.fenced(epoch)),
         }
     }
+}
+
+/// All nodes sign checkpoints of the one trail with one key: that of the first owner. It is kept sealed with the key of the vault, which all
+/// have.
+fn share_audit_key(clustered: &Clustered, vault: &Vault, dir: &Path) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Journal(format!("the key of the audit log: {error}"));
+    let sealed = clustered.shared(AUDIT_KEY, || {
+        let seed = audit_vault::Vault::seed(dir).map_err(|error| error.to_string())?;
+        vault.seal(AUDIT_KEY, seed.as_bytes()).map_err(|error| error.to_string())
+    })?;
+    let seed = vault.unseal(AUDIT_KEY, &sealed).map_err(|error| failed(&error))?;
+    let seed = std::str::from_utf8(&seed).map_err(|error| failed(&error))?;
+    if audit_vault::Vault::adopt(dir, seed).map_err(|error| failed(&error))? {
+        tracing::info!("this node signs the audit log with the key of the cluster from here on");
+    }
+    Ok(())
+}
+
+/// What puts other worlds in the place of the present one; and the node, where several keep it.
+pub(super) fn exchange_of(
+    launch: &Launch,
+    front: &ApiAdapter,
+    handle: &Handle,
+) -> Result<(Option<Clustered>, Arc<Exchange>), Failed> {
+    let clustered = Clustered::open(&launch.config.cluster, &front.api, handle).map_err(Failed::Cluster)?;
+    let shared = |of: &Clustered| Journals::of_cluster(of, front.vault.clone(), launch.home.vault_dir());
+    let journals = clustered.as_ref().map_or_else(Journals::local, shared);
+    Ok((clustered, Arc::new(WorldContext::exchange(launch, front, handle.clone(), journals))))
 }
 
 /// Brings the world to life; or, where several nodes keep it, joins them. Gives the node.

@@ -39,14 +39,13 @@ use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
-use journals::{Journals, begin};
+use journals::{begin, exchange_of};
 use listeners::{listen, listen_beside};
 use live::{Live, LiveParts};
 use tokio::runtime::{Handle, Runtime};
-use world::WorldContext;
 
 use crate::approval::config::SecondFactor;
-use crate::cluster::{Clustered, Running};
+use crate::cluster::Running;
 use crate::config::Config;
 use crate::daemon::cli::detach;
 use crate::daemon::launch::Launch;
@@ -141,9 +140,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
-    let clustered = Clustered::open(&config.cluster, &front.api, runtime.handle()).map_err(Error::Cluster)?;
-    let journals = clustered.as_ref().map_or_else(Journals::local, Journals::of_cluster);
-    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone(), journals));
+    let (clustered, exchange) = exchange_of(launch, &front, runtime.handle())?;
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);

@@ -204,7 +204,7 @@ impl WorldContext {
             assistant::spawn(&mut engine);
         }
         front.store.set(store.clone());
-        let trail = audit::open(&ground.home, front, store.clone())?;
+        let trail = audit::open(&ground.home, front, store.clone(), ground.journals.is_shared)?;
 
         // Outcomes, and what tools do, belong to this world: none of it may change another one.
         let bridge = front.api.bridge.for_effects();

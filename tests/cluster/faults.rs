@@ -103,15 +103,15 @@ impl Cluster {
         match fault {
             Fault::KillOwner => {
                 self.nodes[at].kill();
-                Box::new(move |cluster| cluster.nodes[at].start())
+                Box::new(move |cluster: &mut Self| cluster.nodes[at].start())
             }
             Fault::StopOwner => {
                 self.nodes[at].stop();
-                Box::new(move |cluster| cluster.nodes[at].start())
+                Box::new(move |cluster: &mut Self| cluster.nodes[at].start())
             }
             Fault::FreezeOwner => {
                 self.nodes[at].process().freeze();
-                Box::new(move |cluster| cluster.nodes[at].process().thaw())
+                Box::new(move |cluster: &mut Self| cluster.nodes[at].process().thaw())
             }
             Fault::CutOwner => on_links(self, Mode::Cut),
             Fault::HoldOwner => on_links(self, held(true, true)),
@@ -122,23 +122,23 @@ impl Cluster {
                 let standby = (at + 1 + rng.below(NODES - 1)) % NODES;
                 self.nodes[standby].kill();
                 self.nodes[standby].wipe();
-                Box::new(move |cluster| cluster.nodes[standby].start())
+                Box::new(move |cluster: &mut Self| cluster.nodes[standby].start())
             }
             Fault::KillLeader | Fault::KillFollower => {
                 let leader = until("the stream has a leader", leader);
                 let server = if fault == Fault::KillLeader { leader } else { (leader + 1) % SERVERS };
                 self.servers.kill(server);
-                Box::new(move |cluster| cluster.servers.restart(server))
+                Box::new(move |cluster: &mut Self| cluster.servers.restart(server))
             }
             Fault::FreezeLeader => {
                 let leader = until("the stream has a leader", leader);
                 self.servers.process(leader).freeze();
-                Box::new(move |cluster| cluster.servers.process(leader).thaw())
+                Box::new(move |cluster: &mut Self| cluster.servers.process(leader).thaw())
             }
             Fault::CutServer => {
                 let server = rng.below(SERVERS);
                 self.servers.set_routes(server, Mode::Cut);
-                Box::new(move |cluster| cluster.servers.set_routes(server, Mode::Open))
+                Box::new(move |cluster: &mut Self| cluster.servers.set_routes(server, Mode::Open))
             }
         }
     }
@@ -210,7 +210,9 @@ fn nothing_acknowledged_is_lost_whatever_fails() {
     until("every list can be read through every node", || load.read_all().then_some(()));
     let anomalies = load.anomalies();
     let mut text = String::new();
-    anomalies.iter().take(20).for_each(|anomaly| drop(writeln!(text, "{anomaly}")));
+    for anomaly in anomalies.iter().take(20) {
+        let _ = writeln!(text, "{anomaly}");
+    }
     assert!(anomalies.is_empty(), "{} anomalies:\n{text}{}", anomalies.len(), cluster.said());
     assert!(!gaps.is_empty());
 }

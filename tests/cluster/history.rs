@@ -135,12 +135,12 @@ fn values(read: &Read, appends: &BTreeMap<(usize, u64), &Append>, found: &mut BT
         if !there.insert(value) {
             found.insert(Anomaly::Doubled { list, value });
         }
-        match appends.get(&(list, value)) {
-            None => drop(found.insert(Anomaly::Phantom { list, value })),
-            Some(append) if append.outcome == Outcome::Refused => drop(found.insert(Anomaly::Phantom { list, value })),
-            Some(append) if append.began > read.ended => drop(found.insert(Anomaly::Early { list, value })),
-            Some(_) => {}
-        }
+        found.extend(match appends.get(&(list, value)) {
+            None => Some(Anomaly::Phantom { list, value }),
+            Some(append) if append.outcome == Outcome::Refused => Some(Anomaly::Phantom { list, value }),
+            Some(append) if append.began > read.ended => Some(Anomaly::Early { list, value }),
+            Some(_) => None,
+        });
     }
 }
 

@@ -51,7 +51,11 @@ impl Load {
         while !self.stop.load(Ordering::Relaxed) {
             let client = &self.clients[rng.below(self.clients.len())];
             let list = rng.below(self.lists.len());
-            if rng.below(5) == 0 { self.read(client, list) } else { drop(self.append(client, list)) }
+            if rng.below(5) == 0 {
+                self.read(client, list);
+            } else {
+                self.append(client, list);
+            }
         }
     }
 

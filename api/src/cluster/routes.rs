@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::audit_kinds::{CLUSTER_DRAIN_REQUESTED, CLUSTER_MOVE_REQUESTED, CLUSTER_VERIFIED};
 use super::error_codes::{CLUSTER_BUSY, CLUSTER_NOT_READY, CLUSTER_OFF, CLUSTER_UNKNOWN, JOURNAL_UNAVAILABLE};
 use super::shape::{
-    ClusterBody, ClusterItem, DrainedBody, MoveBody, MovedItem, NodeItem, NodeList, VerifiedBody, WorldDetail, WorldItem,
+    ClusterBody, ClusterItem, DrainedBody, MoveBody, MovedItem, NodeItem, NodeList, VerifiedBody, WorldDetail,
+    WorldItem,
 };
 use super::{Cluster, ClusterError, NodeRole, NodeRow};
 use crate::http::api::Api;
@@ -27,9 +28,12 @@ const BUSY: Reply = Reply::error(409, "the world is being moved, or the node can
 const UNKNOWN: Reply = Reply::error(504, "it was begun, but nobody said that it came to an end");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/cluster", "Get the cluster", |call| Box::pin(cluster(call)))
-        .near()
-        .replies(&[Reply::json::<ClusterBody>(200, "the cluster, or that there is none")]),
+    Route::get("/api/cluster", "Get the cluster", |call| Box::pin(cluster(call))).near().replies(&[Reply::json::<
+        ClusterBody,
+    >(
+        200,
+        "the cluster, or that there is none",
+    )]),
     Route::get("/api/cluster/nodes", "List the nodes of the cluster", |call| Box::pin(nodes(call)))
         .near()
         .replies(&[Reply::json::<NodeList>(200, "the nodes, by name"), OFF]),

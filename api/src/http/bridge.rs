@@ -2,7 +2,7 @@
 
 use agentsvc_components::kernel::error_codes;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{oneshot, watch};
 use tracing::Span;
 
+use crate::http::error_codes::{MOVING, OUTCOME_UNKNOWN};
 use crate::http::permit::{self, Permit};
 use crate::http::principal;
 use crate::http::trace::command_span;
@@ -98,6 +99,8 @@ struct State {
     waiting: AtomicUsize,
     /// One of the three below; all of it in one word, so that nobody sees a gate that is neither open nor held.
     gate: AtomicU8,
+    /// Other nodes have the world when this one gives it up: what was under way may be carried out there.
+    is_shared: Arc<AtomicBool>,
     /// It has taken commands before: whoever waits for the world to load need not wait any more.
     opened: watch::Sender<bool>,
     /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
@@ -120,7 +123,7 @@ impl Deref for WorldQueue {
 }
 
 impl WorldQueue {
-    fn new(number: u64, gate: u8) -> (Arc<Self>, Intake) {
+    fn new(number: u64, gate: u8, is_shared: Arc<AtomicBool>) -> (Arc<Self>, Intake) {
         // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
         // outcomes by the effects that are out.
         let (sender, arrivals) = crossbeam_channel::unbounded();
@@ -128,6 +131,7 @@ impl WorldQueue {
             number,
             waiting: AtomicUsize::new(0),
             gate: AtomicU8::new(gate),
+            is_shared,
             opened: watch::Sender::new(false),
             world: OnceLock::new(),
         });
@@ -150,8 +154,33 @@ impl State {
     fn pass(&self) -> Result<(), Refusal> {
         match self.gate.load(Ordering::Acquire) {
             OPEN => Ok(()),
-            HELD => Err(exchanging()),
+            HELD => Err(self.held()),
             _ => Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code(error_codes::LOADING)),
+        }
+    }
+}
+
+impl State {
+    /// What is said to a command that was not taken, because the world is given up or another one takes its place.
+    fn held(&self) -> Refusal {
+        if self.is_shared.load(Ordering::Acquire) {
+            Refusal::busy("no node answers at the moment, because another one takes over; nothing was done", 1)
+                .with_code(MOVING)
+        } else {
+            exchanging()
+        }
+    }
+
+    /// What is said to a command that was taken, and whose world ended before it answered.
+    fn lost(&self) -> Refusal {
+        if self.is_shared.load(Ordering::Acquire) {
+            let text = "the world went to another node before it answered; the request may have been carried out, so look \
+                        before you repeat it";
+            Refusal::new(RefusalKind::Failed, text).with_code(OUTCOME_UNKNOWN)
+        } else if self.is_at(HELD) {
+            exchanging()
+        } else {
+            Refusal::busy("the daemon is shutting down", 5)
         }
     }
 }
@@ -185,7 +214,7 @@ pub struct Intake {
 /// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.
 #[must_use]
 pub fn bridge() -> (Bridge, Intake) {
-    let (lane, intake) = WorldQueue::new(1, CLOSED);
+    let (lane, intake) = WorldQueue::new(1, CLOSED, Arc::default());
     (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, is_early: false, actor: Actor::Api }, intake)
 }
 
@@ -246,9 +275,7 @@ impl Bridge {
             lane.pass()?;
         }
         submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit, _room: room }))?;
-        receiver.await.unwrap_or_else(|_| {
-            Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
-        })
+        receiver.await.unwrap_or_else(|_| Err(lane.lost()))
     }
 
     /// Brings back what the outside did. Lost only when the world has ended.
@@ -265,6 +292,11 @@ impl Bridge {
         }
     }
 
+    /// From now on the worlds are shared with other nodes, and what was under way in one that ends may be carried out there.
+    pub fn share(&self) {
+        self.lane.read().is_shared.store(true, Ordering::Release);
+    }
+
     /// Takes no more commands, because another world is about to take the present one's place. What waits already
     /// is still carried out.
     pub fn hold(&self) {
@@ -276,7 +308,7 @@ impl Bridge {
     #[must_use]
     pub fn next_world(&self) -> Intake {
         let mut present = self.lane.write();
-        let (lane, intake) = WorldQueue::new(present.number + 1, HELD);
+        let (lane, intake) = WorldQueue::new(present.number + 1, HELD, Arc::clone(&present.is_shared));
         *present = lane;
         intake
     }
@@ -339,7 +371,7 @@ fn submit(lane: &WorldQueue, envelope: Box<dyn Envelope>) -> Result<(), Refusal>
     }
     lane.sender.send(Arrival::Command(envelope)).map_err(|_| {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);
-        if lane.is_at(HELD) { exchanging() } else { Refusal::new(RefusalKind::Busy, "the daemon is shutting down") }
+        if lane.is_at(HELD) { lane.held() } else { Refusal::new(RefusalKind::Busy, "the daemon is shutting down") }
     })
 }
 

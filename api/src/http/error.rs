@@ -196,6 +196,9 @@ impl From<Refusal> for Error {
         }
         if let Some(code) = refusal.code {
             error = error.code(code);
+            if *code == *error_codes::OUTCOME_UNKNOWN {
+                error.0.status = StatusCode::BAD_GATEWAY;
+            }
         }
         for (key, value) in refusal.details {
             error = match value {

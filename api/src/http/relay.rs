@@ -47,7 +47,7 @@ const REPEAT_TIME_MAX: Duration = Duration::from_secs(2);
 /// The pause before that.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two looks at whether a node still answers from which an answer is awaited.
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// Looks in a row that find another one until the answer is given up: the node may be about to end it in order.
 const LOOKS_MAX: u32 = 4;
 /// Rate cost of a request that reaches no route.
@@ -97,7 +97,8 @@ pub(crate) fn explain(error: Error) -> Error {
         return error;
     }
     let text = "this node is a standby, which answers this itself and knows the api_key of its configuration only";
-    Error::of(error_codes::STANDBY_KEY, text).header(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    Error::of(error_codes::STANDBY_KEY, text)
+        .header(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 /// For whom the connection of a request counts: the client itself, or, where another node passed the request on, that one's
@@ -306,7 +307,8 @@ fn moving(elsewhere: &Elsewhere) -> Error {
 
 fn unknown(elsewhere: &Elsewhere) -> Error {
     add(&elsewhere.counts.unknown);
-    let text = "the node that was to answer broke off; the request may have been carried out, so look before you repeat it";
+    let text =
+        "the node that was to answer broke off; the request may have been carried out, so look before you repeat it";
     Error::of(error_codes::OUTCOME_UNKNOWN, text)
 }
 

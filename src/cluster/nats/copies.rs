@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::step::StepMark;
-use async_nats::jetstream::object_store::{Config, ObjectInfo, ObjectMetadata, ObjectStore};
+use async_nats::jetstream::object_store::{Config, GetErrorKind, ObjectInfo, ObjectMetadata, ObjectStore};
 use async_nats::jetstream::stream::StorageType;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -97,6 +97,30 @@ impl Wire {
         }
         file.sync_all().map_err(io)?;
         Ok(origin)
+    }
+
+    /// What is kept for all nodes under `name`; `None` when nothing is.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub(crate) async fn shared(&self, name: &str) -> Result<Option<String>, Error> {
+        let mut object = match self.bucket().await?.get(name).await {
+            Ok(object) => object,
+            Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        let mut text = String::new();
+        object.read_to_string(&mut text).await.map_err(|error| failed(&error))?;
+        Ok(Some(text))
+    }
+
+    /// Keeps `text` for all nodes under `name`.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub(crate) async fn share(&self, name: &str, text: &str) -> Result<(), Error> {
+        let put = self.bucket().await?.put(name, &mut text.as_bytes()).await;
+        put.map(drop).map_err(|error| failed(&error))
     }
 
     /// Removes the copy `name`.

@@ -210,11 +210,15 @@ impl Node {
         let needs_key = std::env::var_os(VARIABLE).is_none();
         if context.json() {
             let (node, config) = (&self.node, file.path());
-            return output::json(&json!({ "status": "saved", "node": node, "config": config, "needs_vault_key": needs_key }));
+            return output::json(
+                &json!({ "status": "saved", "node": node, "config": config, "needs_vault_key": needs_key }),
+            );
         }
         output::line(&format!("saved in {}: this home is that of {what}, {}", file.path().display(), self.node))?;
         if needs_key {
-            output::line(&format!("next: set {VARIABLE} to the same value on all nodes; `openssl rand -base64 32` makes one"))?;
+            output::line(&format!(
+                "next: set {VARIABLE} to the same value on all nodes; `openssl rand -base64 32` makes one"
+            ))?;
         }
         output::line("then start it; a daemon that runs takes it with a restart")
     }
@@ -239,12 +243,16 @@ fn detach(context: &Context) -> Result<(), Error> {
     }
     // Without servers, the others mean nothing.
     let keys = ["servers", "name", "node", "url", "replicas", "unsafe_single_server", "acks", "credentials", "check"];
-    file.change(|text| Ok::<_, ChangeError>((with(text.to_owned(), &keys.map(|key| (key, Value::Null)), file.path())?, ())))?;
+    file.change(|text| {
+        Ok::<_, ChangeError>((with(text.to_owned(), &keys.map(|key| (key, Value::Null)), file.path())?, ()))
+    })?;
     if context.json() {
         return output::json(&json!({ "status": "detached", "config": file.path() }));
     }
     output::line(&format!("saved in {}: this home is that of a single daemon", file.path().display()))?;
-    output::line("its world goes on from what this node had; the other nodes do not see that, so let only one of both go on")
+    output::line(
+        "its world goes on from what this node had; the other nodes do not see that, so let only one of both go on",
+    )
 }
 
 #[cfg(test)]
@@ -253,7 +261,13 @@ mod tests {
 
     fn node(name: &str) -> Node {
         let servers = vec!["nats://10.0.0.1:4222".to_owned(), "nats://10.0.0.2:4222".to_owned()];
-        Node { servers, node: "a".to_owned(), url: "http://10.0.0.1:4545".to_owned(), name: name.to_owned(), credentials: None }
+        Node {
+            servers,
+            node: "a".to_owned(),
+            url: "http://10.0.0.1:4545".to_owned(),
+            name: name.to_owned(),
+            credentials: None,
+        }
     }
 
     #[test]
@@ -293,11 +307,14 @@ mod tests {
             "nodes": [{ "name": "c", "role": "standby", "draining": true, "epoch": 3, "index": 8, "lag": 2, "url": "http://c" }],
         });
         let text = shown(&cluster);
-        for part in ["owner:    a", "asked:    b (standby)", "problem:  a disk is full", "n1 current", "standby (drained)"] {
+        for part in
+            ["owner:    a", "asked:    b (standby)", "problem:  a disk is full", "n1 current", "standby (drained)"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(shown(&json!({ "enabled": false })), "this daemon is not part of a cluster\n");
-        let verified = json!({ "index": 9, "hash": "ab", "entries": 3, "problems": [], "nodes": [{ "name": "c", "same": null }] });
+        let verified =
+            json!({ "index": 9, "hash": "ab", "entries": 3, "problems": [], "nodes": [{ "name": "c", "same": null }] });
         assert!(verified_text(&verified).contains("no answer"));
     }
 }

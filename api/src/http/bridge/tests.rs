@@ -62,6 +62,28 @@ async fn so_many_commands_wait_and_the_next_is_told_to_come_back() {
     }
 }
 
+/// A client that is told to try again does so: a message that another node carries out as well would be there twice.
+#[tokio::test]
+async fn what_was_under_way_in_a_world_that_another_node_has_is_not_known() {
+    let (bridge, intake) = bridge();
+    bridge.share();
+    intake.open();
+    let asking = bridge.clone();
+    let asked = tokio::spawn(async move { asking.ask(GetStats).await });
+    while intake.arrivals.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bridge.hold();
+    assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "moving", "it was not taken");
+    drop(intake);
+    let lost = asked.await.unwrap().unwrap_err();
+    assert_eq!((code(&lost), lost.retry_after_secs), ("outcome_unknown", None));
+    assert_eq!(crate::http::error::Error::from(lost).status().as_u16(), 502);
+    let next = bridge.next_world();
+    assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "moving", "the next one is shared, too");
+    drop(next);
+}
+
 #[tokio::test]
 async fn what_a_world_lets_out_may_ask_it_before_clients_may() {
     let (bridge, intake) = bridge();

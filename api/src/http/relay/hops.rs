@@ -2,7 +2,8 @@
 
 use hyper::HeaderMap;
 use hyper::header::{
-    CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 
 const NAMES: [HeaderName; 9] = [
@@ -62,6 +63,9 @@ mod tests {
         upgrade(&mut headers, None);
         assert!(!headers.contains_key(CONNECTION));
         upgrade(&mut headers, Some(&HeaderValue::from_static("websocket")));
-        assert_eq!((&headers[CONNECTION], &headers[UPGRADE]), (&"upgrade".parse().unwrap(), &"websocket".parse().unwrap()));
+        assert_eq!(
+            (&headers[CONNECTION], &headers[UPGRADE]),
+            (&"upgrade".parse().unwrap(), &"websocket".parse().unwrap())
+        );
     }
 }

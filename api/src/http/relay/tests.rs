@@ -86,7 +86,11 @@ async fn owner(does: impl Fn(Request<Incoming>) -> Done + Clone + Send + Sync + 
 }
 
 /// The answer to a request with the right key.
-async fn ask(address: SocketAddr, request: hyper::http::request::Builder, body: &'static str) -> hyper::Response<Incoming> {
+async fn ask(
+    address: SocketAddr,
+    request: hyper::http::request::Builder,
+    body: &'static str,
+) -> hyper::Response<Incoming> {
     try_ask(address, request, Full::new(Bytes::from_static(body.as_bytes()))).await.unwrap()
 }
 
@@ -120,9 +124,10 @@ async fn get(address: SocketAddr, path: &str) -> hyper::Response<Incoming> {
 fn echo(request: Request<Incoming>) -> Done {
     Box::pin(async {
         let (parts, body) = request.into_parts();
-        let names = parts.headers.iter().map(|(name, value)| {
-            (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned().into())
-        });
+        let names = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned().into()));
         let headers: serde_json::Map<_, _> = names.collect();
         let bytes = body.collect().await.map_err(|error| BrokenOff(error.to_string()))?.to_bytes().len();
         let said = serde_json::json!({ "target": parts.uri.to_string(), "headers": headers, "bytes": bytes });

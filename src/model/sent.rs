@@ -70,10 +70,8 @@ impl SentLog {
 
     /// A call is ready to go out.
     pub(super) fn begin(&self, call: &ModelCall, prepared: &Prepared) {
-        let content = SentContent {
-            prompt: prepared.prompt.clone(),
-            tools: prepared.tools.iter().map(sent_tool).collect(),
-        };
+        let content =
+            SentContent { prompt: prepared.prompt.clone(), tools: prepared.tools.iter().map(sent_tool).collect() };
         let bytes = bytes_of(&content);
         self.kept.lock().push(SentCall {
             id: 0,

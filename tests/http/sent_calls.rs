@@ -77,9 +77,8 @@ fn a_turn_that_waits_for_its_provider_says_why_and_until_when() {
     model.script([Reply::error(429, "slow down").header("retry-after", "20")]);
     std::thread::scope(|scope| {
         let (client, asked) = (daemon.client(), &agent);
-        let send = scope.spawn(move || {
-            client.post(&format!("/api/agents/{asked}/message"), &json!({ "message": "hello" }))
-        });
+        let send =
+            scope.spawn(move || client.post(&format!("/api/agents/{asked}/message"), &json!({ "message": "hello" })));
         let waiting = until("the call waits", || {
             let traces = daemon.get(&format!("/api/agents/{agent}/traces")).expect(200);
             Some(traces["running"][0]["waiting"].clone()).filter(Value::is_object)

@@ -105,7 +105,7 @@ def case_a_run_is_edited_and_compared(stage):
     stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "first words"})
     open_trace(stage, agent)
     page = stage.page
-    page.get_by_role("button", name="More ways to run again").click()
+    page.get_by_role("button", name="More ways to run").click()
     page.get_by_role("menuitem", name="Edit the message and run").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Message")).to_have_value("first words")

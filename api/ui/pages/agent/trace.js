@@ -119,7 +119,7 @@ export class Trace {
     const edited = () => this.edit(said, trace, again);
     return h("div", { class: "bar-row trace-head" }, this.back(), h("span", { class: "grow" }),
       h("a", { class: "button", href: `#/chat/${encodeURIComponent(agent.id)}/${trace.session_id}` }, icon("chat", 17), "Open in chat"),
-      said && can("chat") ? [again, menuButton({ label: "More ways to run again", items: () => [
+      said && can("chat") ? [again, menuButton({ label: "More ways to run", items: () => [
         { label: "Edit the message and run", icon: "edit", run: edited },
         { label: "Change prompt or model", icon: "settings", scope: "write", run: () => this.ctx.go(["agent", agent.id, "settings"]) },
       ] })] : null);

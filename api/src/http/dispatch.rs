@@ -65,10 +65,13 @@ where
     };
     let sound = check_message(api, &parts);
     let way = if sound.is_ok() { relay::way(api, &policy, &parts, &found, client.ip) } else { Way::Here };
-    let (response, place) = match way {
+    let (mut response, place) = match way {
         Way::Away(site) => Box::pin(relay::relay(api, client, (parts, body), site, route)).await,
         way => answer(api, client, (parts, body), (&policy, found), (sound, way == Way::Alone)).await,
     };
+    if client.is_passed_on {
+        relay::tell_holder(&mut response, place.holder());
+    }
     api.metrics.count(index, response.status(), started.elapsed());
     (response, place)
 }
@@ -133,21 +136,29 @@ where
     if is_head {
         strip_body(&mut response);
     }
-    let (head, body) = response.into_parts();
-    policy.charge(peer, seen.shown.share(), &body);
-    let counted = match room {
-        Some(room) => Ok(Answers::count_reserved(room, body)),
-        None => api.answers.count(holder, body, is_read),
-    };
-    let mut response = match counted {
-        Ok(body) => Response::from_parts(head, body),
-        Err(error) => error_form(error).into_response(),
-    };
+    policy.charge(peer, seen.shown.share(), response.body());
+    let mut response =
+        counted(api, (holder, room), response, is_read).unwrap_or_else(|error| error_form(error).into_response());
     let status = response.status().as_u16();
     span.record("status", status);
     span.in_scope(|| tracing::debug!(route = label, status, request = %own.id, "answered"));
     own.apply(response.headers_mut());
     (response, place)
+}
+
+/// Counts the body of an answer, in place of the memory that was taken for it, if any was.
+fn counted(
+    api: &Api,
+    (holder, room): (Holder, Option<Reserved>),
+    response: Response,
+    is_read: bool,
+) -> Result<Response, Error> {
+    let (head, body) = response.into_parts();
+    let body = match room {
+        Some(room) => Answers::count_reserved(room, body),
+        None => api.answers.count(holder, body, is_read)?,
+    };
+    Ok(Response::from_parts(head, body))
 }
 
 /// A request that may go on.

@@ -75,7 +75,8 @@ impl Peers {
         let address = Arc::clone(&of.address);
         drop(connected);
         let shown = Mutex::new(Shown { holder, ended: None });
-        Peer { ip, key, number, line, address, shown, refused: AtomicU32::new(0), peers: Arc::clone(self) }
+        let (is_passed_on, refused, peers) = (false, AtomicU32::new(0), Arc::clone(self));
+        Peer { ip, is_passed_on, key, number, line, address, shown, refused, peers }
     }
 
     /// Counts a connection as one that has shown no key, and closes another one where there are too many.
@@ -206,6 +207,8 @@ impl Drop for Counted {
 pub(crate) struct Peer {
     /// Where it is.
     pub(crate) ip: IpAddr,
+    /// Another node passed its request on.
+    pub(crate) is_passed_on: bool,
     key: ClientKey,
     number: u64,
     line: Arc<Line>,

@@ -102,12 +102,14 @@ pub(crate) fn explain(error: Error) -> Error {
 }
 
 /// For whom the connection of a request counts: the client itself, or, where another node passed the request on, that one's
-/// client, as long as the request lasts. True in that case.
-pub(crate) fn client(api: &Arc<Api>, peer: &Arc<Peer>, request: &Request<Incoming>) -> (Arc<Peer>, bool) {
-    let Some(ip) = api.elsewhere.client(request) else { return (Arc::clone(peer), false) };
+/// client, as long as the request lasts.
+pub(crate) fn client(api: &Arc<Api>, peer: &Arc<Peer>, request: &Request<Incoming>) -> Arc<Peer> {
+    let Some(ip) = api.elsewhere.client(request) else { return Arc::clone(peer) };
     // A node of ours: strangers must not crowd it out.
     peer.count_as(peer.owner());
-    (Arc::new(api.peers.connect(ip, api.access.policy().is_open())), true)
+    let mut client = api.peers.connect(ip, api.access.policy().is_open());
+    client.is_passed_on = true;
+    Arc::new(client)
 }
 
 /// Tells the node that passed a request on for whom it counts.

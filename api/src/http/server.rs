@@ -161,7 +161,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
     let activity = Arc::new(Activity::default());
     let io = CountedIo::new(TokioIo::new(stream), Arc::clone(&activity));
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
-        let (peer, is_passed_on) = relay::client(&api, &peer, &request);
+        let peer = relay::client(&api, &peer, &request);
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(Line::new(&activity, &open, &peer));
         }
@@ -175,9 +175,6 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
             }
             let version = parts.version;
             let (mut response, place) = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
-            if is_passed_on {
-                relay::tell_holder(&mut response, place.holder());
-            }
             in_flight.keep(place);
             if peer.takes_no_refusal() {
                 in_flight.finish_connection();

@@ -56,8 +56,11 @@ fn what_is_too_large_for_one_entry_travels_in_pieces_and_counts_with_the_last() 
     for pieces in 1..=3 {
         let log: Arc<Mutex<Numbers>> = Arc::default();
         let last = opened.index + pieces;
-        *log.lock() = Numbers { entries: whole.clone(), last, ..Numbers::default() };
-        log.lock().entries.retain(|number, _| *number <= last);
+        {
+            let mut numbers = log.lock();
+            (numbers.entries, numbers.last) = (whole.clone(), last);
+            numbers.entries.retain(|number, _| *number <= last);
+        }
         let mut next = memory(&log, opened);
         next.open("other").unwrap();
         let entries: Vec<_> = next.read(&opened).unwrap().collect::<Result<_, _>>().unwrap();

@@ -264,6 +264,10 @@ impl Node {
                 self.is_first_run = false;
                 self.members.set_next(None);
                 self.members.set_role(NodeRole::Owner);
+                // Standbys refuse requests until they know where to send them.
+                if let Err(error) = self.wire.wait(super::talk::say(&self.wire, &self.members)) {
+                    tracing::debug!(%error, "the other nodes will be told soon that this one owns the world");
+                }
                 let epoch = self.members.standing.epoch.load(Ordering::Acquire);
                 tracing::info!(epoch, ms = boot_time() - began, "this node owns the world");
                 Ok(None)

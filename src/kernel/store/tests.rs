@@ -8,6 +8,7 @@ use fjall::PersistMode;
 
 use super::*;
 
+mod following;
 mod journal;
 mod reading;
 mod viewing;

@@ -26,9 +26,9 @@ use crate::kernel::store::writer::{CommitQueue, Writer};
 
 /// A log that several nodes append to: encoded entries by number.
 #[derive(Default)]
-struct Numbers {
-    entries: BTreeMap<u64, Vec<u8>>,
-    last: u64,
+pub(super) struct Numbers {
+    pub(super) entries: BTreeMap<u64, Vec<u8>>,
+    pub(super) last: u64,
     /// Takes an append that expects another number than it gets, as a broken compare-and-set does.
     takes_all: bool,
     /// So many answers get lost.
@@ -38,13 +38,13 @@ struct Numbers {
 }
 
 /// One node's way to [`Numbers`].
-struct Memory {
+pub(super) struct Memory {
     log: Arc<Mutex<Numbers>>,
     answers: BTreeMap<u64, Answer>,
 }
 
 /// A journal in `log`, for a store at `position`.
-fn memory(log: &Arc<Mutex<Numbers>>, position: Position) -> Shared<Memory> {
+pub(super) fn memory(log: &Arc<Mutex<Numbers>>, position: Position) -> Shared<Memory> {
     Shared::new(Memory { log: log.clone(), answers: BTreeMap::new() }, position)
 }
 
@@ -356,56 +356,6 @@ fn an_owner_finds_out_what_became_of_an_append_without_an_answer() {
     let late = next(&mut journal);
     assert!(matches!(journal.acknowledged(&late), Err(Error::Fenced { .. })));
     assert_eq!(found(&journal, &lost[1]).unwrap(), 1);
-}
-
-/// A step with a record of so many bytes that do not compress.
-fn large(bytes: usize) -> Body<'static> {
-    let mut random = 1_u64;
-    let value = std::iter::repeat_with(|| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        random.to_be_bytes()[0]
-    });
-    let op = Op { space: Space::Content, key: b"k".to_vec(), value: Some(value.take(bytes).collect()) };
-    Body::Step { step: None, ops: Cow::Owned(vec![op]), erased: Cow::Owned(Vec::new()) }
-}
-
-#[test]
-fn what_is_too_large_for_one_entry_travels_in_pieces_and_counts_with_the_last() {
-    let log: Arc<Mutex<Numbers>> = Arc::default();
-    let mut journal = memory(&log, Position::default());
-    journal.open("node").unwrap();
-    let opened = *journal.newest();
-    let body = large((3 << 19) + 5);
-    let position = journal.append(&body).unwrap().unwrap();
-    let closed = journal.append(&Body::Close).unwrap().unwrap();
-    journal.acknowledged(&closed).unwrap();
-    assert_eq!((position.index, closed.index), (opened.index + 4, opened.index + 5));
-    assert!(log.lock().entries.values().all(|entry| entry.len() < (512 << 10) + 512));
-    let read = |from: &Position| journal.read(from).unwrap().collect::<Result<Vec<_>, _>>();
-    let last = Entry { position: closed, body: Body::Close };
-    assert_eq!(read(&opened).unwrap(), [Entry { position, body }, last.clone()]);
-    assert_eq!(read(&position).unwrap(), [last]);
-
-    // A piece that is gone is noticed, and so is one that is another's.
-    let whole = log.lock().entries.clone();
-    log.lock().entries.remove(&(opened.index + 2));
-    assert!(matches!(read(&opened), Err(Error::Lost { .. })));
-    let (_, other) = opened.encode(opened.index + 2, &Body::Part { bytes: Cow::Borrowed(b"other") }).unwrap();
-    log.lock().entries.insert(opened.index + 2, other);
-    assert!(matches!(read(&opened), Err(Error::Lost { .. })));
-
-    // Its owner died between two pieces: there is no such entry, and another node goes on.
-    for pieces in 1..=3 {
-        let log: Arc<Mutex<Numbers>> = Arc::default();
-        let last = opened.index + pieces;
-        *log.lock() = Numbers { entries: whole.clone(), last, ..Numbers::default() };
-        log.lock().entries.retain(|number, _| *number <= last);
-        let mut next = memory(&log, opened);
-        next.open("other").unwrap();
-        let entries: Vec<_> = next.read(&opened).unwrap().collect::<Result<_, _>>().unwrap();
-        assert_eq!(entries, [Entry { position: *next.newest(), body: Body::Open { node: "other".into() } }]);
-        assert_eq!(entries[0].position.index, last + 1);
-    }
 }
 
 fn body() -> impl Strategy<Value = Body<'static>> {

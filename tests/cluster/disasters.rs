@@ -46,7 +46,9 @@ fn nodes_are_replaced_one_by_one_under_load() {
     println!("{}", load.sum());
     until("every list can be read through every node", || load.read_all().then_some(()));
     assert_eq!(load.anomalies(), [], "{}", cluster.said());
-    assert_eq!(load.odd(), Vec::<String>::new(), "answers that are neither done nor `moving`");
+    // What was under way in a node that stops may break off; nothing else is an error.
+    let is_unexpected = |answer: &&String| !answer.contains("\"outcome_unknown\"");
+    assert_eq!(load.odd().iter().find(is_unexpected), None, "answers that are neither done nor `moving`");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::support::clients::skipped;
 use crate::support::{Rng, number, seed_of_run, some_time, until};
 
 /// Clients at once.
-pub(crate) const CLIENTS: u64 = 6;
+pub(crate) const CLIENTS: u64 = 10;
 /// Lists that they append to.
 const LISTS: usize = 4;
 /// Faults of a run without another word, and how long it goes on at most.

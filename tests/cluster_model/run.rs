@@ -114,8 +114,6 @@ enum LeftOut {
     Nothing,
     /// Rule 1: release only what got the number that it was meant for.
     Number,
-    /// Rule 2: an entry that stands at another index than it names is void.
-    Index,
     /// Rule 2: an entry that names another previous one is void.
     Previous,
     /// Rule 3: an owner serves when it has read up to its opening.
@@ -133,7 +131,7 @@ impl Rules {
     fn is_valid(&self, newest: &Position, number: usize, entry: &Entry) -> bool {
         let is_owner = if entry.group.is_none() { entry.epoch > newest.epoch } else { entry.epoch == newest.epoch };
         is_owner
-            && (usize::from(entry.index) == number || self.without == LeftOut::Index)
+            && usize::from(entry.index) == number
             && (entry.previous == newest.digest || self.without == LeftOut::Previous)
     }
 
@@ -332,7 +330,6 @@ fn the_rules_keep_their_promises_in_every_order_of_events() {
 fn each_rule_is_needed() {
     let rules = [
         (LeftOut::Number, &PROMISES[..2]),
-        (LeftOut::Index, &PROMISES[..1]),
         (LeftOut::Previous, &PROMISES[2..]),
         (LeftOut::ReadingFirst, &PROMISES[..1]),
         (LeftOut::Comparing, &PROMISES[..2]),

@@ -34,7 +34,7 @@ impl Client {
 
     /// One that does not wait long, for a daemon that may be frozen.
     pub(crate) fn hasty(addr: SocketAddr) -> Self {
-        Self { patience: Duration::from_secs(8), ..Self::new(addr) }
+        Self { patience: Duration::from_secs(4), ..Self::new(addr) }
     }
 
     /// Sends one request and reads the whole response.

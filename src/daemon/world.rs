@@ -10,7 +10,6 @@ use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::comms::hub::CommsHub;
 use agentsvc_api::http::bridge::{Bridge, Intake};
-use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::provider::calls::ProviderCalls;
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;

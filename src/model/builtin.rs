@@ -288,7 +288,7 @@ mod tests {
     use agentsvc_components::session::message::{Block, ChatMessage, Role};
     use agentsvc_systems::prompt::Prompt;
 
-    use super::{SELF, answer};
+    use super::{SELF, answer, readable};
     use crate::tool::toolset::built_in;
 
     fn prompt(messages: Vec<ChatMessage>) -> Prompt {

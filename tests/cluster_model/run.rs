@@ -208,7 +208,7 @@ impl Model for Rules {
         if state.log.len() < LOG_MAX {
             actions.extend(state.wire.keys().map(|entry| Action::Arrive(*entry)));
         }
-        for node in 0..NODES {
+        for (node, groups) in GROUPS.iter().enumerate() {
             match &state.nodes[node] {
                 // The others are alike: who tries first is called the first of them.
                 Role::Standby if !state.tried[node] && state.tried[node - 1] => {
@@ -222,7 +222,7 @@ impl Model for Rules {
                         index: index as u8,
                     }));
                 }
-                Role::Owner { flight, .. } if flight.len() < IN_FLIGHT && state.appended[node] < GROUPS[node] => {
+                Role::Owner { flight, .. } if flight.len() < IN_FLIGHT && state.appended[node] < *groups => {
                     actions.push(Action::Append(node));
                 }
                 _ => {}
@@ -289,18 +289,18 @@ impl Model for Rules {
                         state.released.iter().all(|entry| entry.epoch >= *epoch || base.contains(&entry.digest()))
                     })
             }),
-            Property::always("two owners never both release at one index", |_, state| {
+            Property::always("two owners never both release at one index", |_: &Rules, state: &State| {
                 let indexes: BTreeSet<u8> = state.released.iter().map(|entry| entry.index).collect();
                 indexes.len() == state.released.len()
             }),
-            Property::always("a group is applied to what its owner made it of", |rules, state| {
+            Property::always("a group is applied to what its owner made it of", |rules: &Rules, state: &State| {
                 let valid = rules.valid(&state.log);
                 valid.windows(2).all(|pair| pair[1].previous == pair[0].digest())
             }),
-            Property::sometimes("three nodes release in turn", |_, state| {
+            Property::sometimes("three nodes release in turn", |_: &Rules, state: &State| {
                 state.released.iter().map(|entry| entry.epoch).collect::<BTreeSet<_>>().len() == NODES
             }),
-            Property::sometimes("the log takes what a fenced owner appends", |rules, state| {
+            Property::sometimes("the log takes what a fenced owner appends", |rules: &Rules, state: &State| {
                 let newest = rules.valid(&state.log).iter().map(|entry| entry.epoch).max();
                 state.log.last().is_some_and(|entry| entry.group.is_some() && Some(entry.epoch) < newest)
             }),

@@ -184,7 +184,7 @@ impl Node {
     }
 
     /// All rows, and the place in the journal that they are of.
-    pub(crate) fn rows(&self) -> Result<Vec<(Space, Vec<u8>, Vec<u8>)>, Error> {
+    pub(crate) fn rows(&self) -> Result<Vec<Row>, Error> {
         self.store().view().all().map(|row| row.map(|row| (row.space, row.key, row.value))).collect()
     }
 }
@@ -195,6 +195,9 @@ impl Drop for Node {
         self.engine.of(self.number, self.life, |caller| caller.is_dead = true);
     }
 }
+
+/// Where a row is, its key and its value.
+pub(crate) type Row = (Space, Vec<u8>, Vec<u8>);
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

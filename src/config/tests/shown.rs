@@ -73,9 +73,10 @@ fn other(path: &str, kind: Kind) -> String {
         ("memory.embedding_api_key_env", _) => "\"OTHER_KEY\"".to_owned(),
         ("memory.embedding_dimensions" | "memory.chunking.overlap", _) => "77".to_owned(),
         ("memory.chunking.max_chunk_size", _) => "777".to_owned(),
-        ("data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog" | "cluster.credentials", _) => {
-            "\"/other\"".to_owned()
-        }
+        (
+            "data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog" | "cluster.credentials",
+            _,
+        ) => "\"/other\"".to_owned(),
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
         ("network_enabled", _) => "true".to_owned(),
         ("network.listen_addresses" | "network.bootstrap_peers", _) => "[\"10.0.0.2:7400\"]".to_owned(),

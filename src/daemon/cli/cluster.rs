@@ -60,7 +60,7 @@ pub(crate) struct Node {
     /// Name of the cluster, the same on each node
     #[arg(long, default_value = "agentsvc")]
     name: String,
-    /// File with user:password, or a NATS .creds file
+    /// File with user:password for the servers
     #[arg(long)]
     credentials: Option<String>,
 }
@@ -132,7 +132,7 @@ fn shown(cluster: &Value) -> String {
     for problem in items(cluster, "problems").filter_map(Value::as_str) {
         text.push_str(&format!("problem:  {problem}\n"));
     }
-    let mut table = Table::new(&["NODE", "ROLE", "EPOCH", "ENTRY", "BEHIND", "LAST HEARD", "URL"]);
+    let mut table = Table::list("nodes", &["NODE", "ROLE", "EPOCH", "ENTRY", "BEHIND", "LAST HEARD", "URL"]);
     for node in items(cluster, "nodes") {
         let of = |key: &str| field(node, key);
         let role = if node["draining"] == true { format!("{} (drained)", of("/role")) } else { of("/role") };
@@ -158,7 +158,7 @@ fn verify(context: &Context) -> Result<(), Error> {
 }
 
 fn verified_text(verified: &Value) -> String {
-    let mut table = Table::new(&["NODE", "RECORDS"]);
+    let mut table = Table::list("nodes", &["NODE", "RECORDS"]);
     for node in items(verified, "nodes") {
         let same = match node["same"].as_bool() {
             Some(true) => "same",
@@ -242,7 +242,18 @@ fn detach(context: &Context) -> Result<(), Error> {
         return Err(Error::Failed("this home is not that of a node".to_owned()));
     }
     // Without servers, the others mean nothing.
-    let keys = ["servers", "name", "node", "url", "replicas", "unsafe_single_server", "acks", "credentials", "check"];
+    let keys = [
+        "servers",
+        "name",
+        "node",
+        "url",
+        "replicas",
+        "unsafe_single_server",
+        "acks",
+        "journal_mb",
+        "credentials",
+        "check",
+    ];
     file.change(|text| {
         Ok::<_, ChangeError>((with(text.to_owned(), &keys.map(|key| (key, Value::Null)), file.path())?, ()))
     })?;

@@ -103,7 +103,7 @@ fn fires_of_one_family_are_a_part_of_each_step_and_keep_their_order() {
     assert!(all.iter().all(|id| ended(&mut world, *id, FireOutcome::Fired) == 4));
     let mut rows: Vec<_> =
         world.store.iter().filter(|((space, key), _)| *space == Space::Content && key[0] == b'r').collect();
-    rows.sort();
+    rows.sort_by(|((_, one), _), ((_, other), _)| one.cmp(other));
     let texts = rows.into_iter().map(|((_, key), value)| record::decode::<MessageRecord>(key, value).unwrap());
     let payloads: Vec<_> = texts.map(|row| text_of(&row.blocks)).filter(|text| text.starts_with("Look: ")).collect();
     let place = |text: &String| (0..4).find(|n| text.contains(&format!("\"payload\":\"{n}\""))).unwrap();

@@ -234,7 +234,7 @@ function leave() {
 /** The pages of the navigation. */
 const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 
-const linkOf = (page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label));
+const linkOf = (page) => h("a", { href: `#/${page.name}`, "aria-current": current?.page === page ? "page" : null, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label));
 
 function buildRail() {
   const hasHome = allowed(PAGES).some(({ name }) => name === "home");
@@ -319,9 +319,7 @@ async function signOut() {
 
 // --- Theme and health ------------------------------------------------------------------------------------------------
 
-function themeName() {
-  return { light: "light", dark: "dark" }[localStorage.getItem(THEME)] ?? "system";
-}
+const themeName = () => ({ light: "light", dark: "dark" })[localStorage.getItem(THEME)] ?? "system";
 
 function applyTheme() {
   const theme = localStorage.getItem(THEME);
@@ -378,10 +376,7 @@ async function watchInbox() {
   const mark = rail.querySelector(".rail-badge");
   if (!mark) return;
   const { watch } = await import("./lib/badge.js");
-  setInbox = watch({ mark, tell: (count) => {
-    waiting = count;
-    showTitle();
-  } });
+  setInbox = watch({ mark, tell: (count) => (waiting = count, showTitle()) });
 }
 
 /** A node of a cluster has a page for it in the navigation. */
@@ -389,9 +384,7 @@ async function showCluster() {
   const page = allowed(PAGES).find(({ name }) => name === "cluster");
   if (!page || !(await api.get("/api/cluster")).enabled) return;
   page.isInner = false;
-  const link = linkOf(page);
-  if (current?.page === page) link.setAttribute("aria-current", "page");
-  rail.querySelector(".rail-links").append(link);
+  rail.querySelector(".rail-links").append(linkOf(page));
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
@@ -445,7 +438,6 @@ async function start() {
     root.focus();
   });
   watchInbox().catch(showError);
-  // Without it, the page is still at its address.
   showCluster().catch(() => {});
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);

@@ -1,3 +1,5 @@
+//! What is kept of model calls as they were sent.
+
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::{AgentId, LogId, SessionId};
 use agentsvc_systems::prompt::Prompt;

@@ -8,11 +8,12 @@ use crate::support::daemon::Daemon;
 fn a_single_daemon_is_no_node_of_a_cluster() {
     let daemon = Daemon::with("");
     assert_eq!(daemon.get("/api/cluster").expect(200), json!({ "enabled": false }));
+    let (world, node) = (0, "b");
     for refused in [
         daemon.get("/api/cluster/nodes"),
-        daemon.get("/api/cluster/worlds/0"),
-        daemon.post("/api/cluster/worlds/0/move", &json!({ "node": "b" })),
-        daemon.poke("/api/cluster/nodes/b/drain"),
+        daemon.get(&format!("/api/cluster/worlds/{world}")),
+        daemon.post(&format!("/api/cluster/worlds/{world}/move"), &json!({ "node": node })),
+        daemon.poke(&format!("/api/cluster/nodes/{node}/drain")),
         daemon.poke("/api/cluster/verify"),
     ] {
         assert_eq!(refused.expect(404)["code"], "cluster_off");

@@ -31,7 +31,7 @@ pub(crate) const HEADINGS: &[Heading] = &[
     ("Tools and skills", &["tools", "tools-set", "skills", "skills-set", "mcp-servers", "mcp-servers-set"]),
     ("Files and memory", &["files", "files-delete", "trust-files", "memory-export", "memory-import"]),
     ("Prompts", &["prompts-versions", "prompts-versions-create", "prompts-experiments", "prompts-experiments-create"]),
-    ("Observe", &["logs", "traces", "deliveries", "metrics"]),
+    ("Observe", &["logs", "traces", "traces-calls", "traces-calls-show", "deliveries", "metrics"]),
     ("Several agents at once", &["bulk-create", "bulk-delete", "bulk-start", "bulk-stop"]),
 ];
 

@@ -151,7 +151,7 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
     const TAKEN: &str = "/ /a2a /api/agents/bulk/stop /api/agents/check /api/agents/{id}/owner /api/agents/{id}/stop \
-        /api/auth/introspect /api/auth/logout /api/backup /api/config/reload /api/mcp \
+        /api/auth/introspect /api/auth/logout /api/backup /api/cluster/verify /api/config/reload /api/mcp \
         /api/mcp/servers/{id}/auth/revoke /api/migrate/scan /api/plugins/uninstall /api/shutdown /api/skills/pending/{id}/reject \
         /api/skills/uninstall /api/skills/{name}/evolve/delete /api/users/{id} /api/world/rehearsals \
         /auth/logout /mcp";

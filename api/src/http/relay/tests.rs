@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt as _};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http1;
@@ -146,8 +146,13 @@ fn break_off(_: Request<Incoming>) -> Done {
 
 /// Answers half, and dies.
 fn half(_: Request<Incoming>) -> Done {
-    let pieces = [Ok(Bytes::from_static(b"half")), Err(BrokenOff("it dies".to_owned()))];
-    Box::pin(async { Ok(Response::new(Body::Stream(Box::pin(stream::iter(pieces))))) })
+    let dies = stream::once(async {
+        // What came before is sent meanwhile.
+        tokio::task::yield_now().await;
+        Err(BrokenOff("it dies".to_owned()))
+    });
+    let pieces = stream::iter([Ok(Bytes::from_static(b"half"))]).chain(dies);
+    Box::pin(async { Ok(Response::new(Body::Stream(Box::pin(pieces)))) })
 }
 
 #[tokio::test]

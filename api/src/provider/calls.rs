@@ -61,7 +61,7 @@ pub struct CallFault {
 
 shape! {
     /// How calls to a provider have gone since the daemon started.
-    pub(crate) struct CallsShape from health: CallHealth {
+    pub(crate) struct ProviderHealth from health: CallHealth {
         /// `ok`; `failing`: the newest call failed; `limited`: the provider limits its calls, and they wait; `paused`: it failed
         /// again and again, and is not asked for a while.
         state: &'static str = health.state.as_str(),
@@ -71,13 +71,13 @@ shape! {
         waiting: u32 = health.waiting,
         last_success_at: Option<Moment> = health.last_success_at.map(Moment),
         /// The newest error; null if a call has succeeded, or the key or endpoint was changed, since.
-        last_error: Option<FaultShape> = health.last_error.map(FaultShape::from),
+        last_error: Option<ProviderFault> = health.last_error.map(ProviderFault::from),
     }
 }
 
 shape! {
     /// Why a call failed.
-    pub(crate) struct FaultShape from fault: CallFault {
+    pub(crate) struct ProviderFault from fault: CallFault {
         /// Error code, such as `provider_auth`.
         code: &'static str = fault.code.as_str(),
         error: Box<str> = fault.message,
@@ -91,5 +91,5 @@ pub(crate) struct WithCalls<T> {
     #[serde(flatten)]
     pub(crate) of: T,
     /// How its calls have gone since the daemon started; null if it was not asked yet.
-    pub(crate) calls: Option<CallsShape>,
+    pub(crate) calls: Option<ProviderHealth>,
 }

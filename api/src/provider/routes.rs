@@ -12,7 +12,7 @@ use crate::http::json::given;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::{Detected, ProviderCredentials, ProviderDetail, ProviderTested, ProviderView};
-use crate::provider::calls::{CallsShape, ProviderCalls, WithCalls};
+use crate::provider::calls::{ProviderCalls, ProviderHealth, WithCalls};
 
 /// What a request to a provider, or one that waits for the disk, costs the client's rate budget.
 pub(crate) const COST: u32 = 10;
@@ -156,7 +156,7 @@ async fn show(call: Call) -> Result<Response, Error> {
 /// A provider with how its calls go.
 fn with_calls<T>(call: &Call, of: T, name: impl Fn(&T) -> &str) -> WithCalls<T> {
     let calls = call.api.services.get::<dyn ProviderCalls>().and_then(|calls| calls.health(name(&of)));
-    WithCalls { of, calls: calls.map(CallsShape::from) }
+    WithCalls { of, calls: calls.map(ProviderHealth::from) }
 }
 
 /// What was known against a provider is of the past.

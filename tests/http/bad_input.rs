@@ -142,6 +142,8 @@ fn a_broken_body_is_400_everywhere() {
                     path if path.starts_with("/api/web-chat/") => 403,
                     // No agent is a snapshot, and none of ours an external one.
                     path if path.starts_with("/api/a2a/agents/") => 404,
+                    // It is no node of a cluster.
+                    path if path.starts_with("/api/cluster/") => 404,
                     path if path.starts_with("/api/world/snapshots/") && reply.status == 404 => 404,
                     path if path.starts_with("/api/plugins/{name}/") && reply.status == 404 => 404,
                     // Some routes take short bodies only.

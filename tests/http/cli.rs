@@ -295,7 +295,7 @@ fn names_stand_for_ids_everywhere() {
     assert!(wrong.contains("see `agentsvc schedule create --help`"), "{wrong}");
     // Commands that are not made from routes.
     out(&daemon.cli(&["key", "create", "laptop", "--role", "owner"]));
-    assert!(refusal(&daemon.cli(&["key", "revoke", "lap"]), 4).contains("agentsvc key list"));
+    assert!(refusal(&daemon.cli(&["key", "revoke", "lap"]), 4).contains("did you mean laptop?"));
     assert!(daemon.cli(&["key", "revoke", "laptop"]).status.success());
     out(&daemon.cli(&["snapshot", "create", "--label", "before"]));
     assert!(out(&daemon.cli(&["snapshot", "restore", "before"])).starts_with("dry run"));

@@ -37,7 +37,7 @@ fn what_was_probably_meant_is_named() {
         (&["message", "scuot", "hello"], 4, "did you mean scout?"),
         (&["agent", "list", "--state", "Runing"], 2, "a similar value exists: 'Running'"),
         (&["key", "create", "x", "--role", "owne"], 2, "a similar value exists: 'owner'"),
-        (&["schedul", "list"], 2, "a similar subcommand exists: 'schedule'"),
+        (&["schedul", "list"], 2, "'schedule'"),
         (&["schedule", "creat"], 2, "'create'"),
     ] {
         let output = daemon.cli(arguments);
@@ -62,7 +62,7 @@ fn an_empty_list_says_so_beside_the_output() {
         (&["snapshot", "list"], "No snapshots. Take one with `agentsvc snapshot create`.\n"),
         (&["backup", "list"], "No backups. Make one with `agentsvc backup`.\n"),
         (&["approvals", "list"], "No pending approvals.\n"),
-        (&["device", "list"], "No paired devices. Pair one with `agentsvc device pair`.\n"),
+        (&["key", "list"], "No keys. Create one with `agentsvc key create`.\n"),
     ] {
         let output = daemon.cli(arguments);
         assert!(output.status.success(), "{arguments:?}");

@@ -76,7 +76,7 @@ fn what_happened_is_counted_once_and_is_there_after_a_kill() {
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!(shown["points"].as_array().unwrap().last().unwrap()["turns"], 2);
     let shown = String::from_utf8(daemon.cli(&["history", "show"]).stdout).unwrap();
-    assert!(shown.contains("TURNS") && shown.contains("MODEL_CALLS"), "{shown}");
+    assert!(shown.contains("TURNS") && shown.contains("MODEL CALLS"), "{shown}");
 }
 
 #[test]

@@ -315,7 +315,7 @@ fn an_agent_of_a_user_uses_nothing_that_is_shared() {
         let said = call(tool, input);
         assert!(!said.contains("Secret") && !said.contains("echo: hi"), "{tool}: {said}");
         assert!(!said.contains("network"), "it tried another node: {tool}: {said}");
-        let refused = ["cannot use", "No task is available", "not found", "no agent", "\"tasks\":[]"];
+        let refused = ["cannot use", "No task is available", "not found", "no agent", "\"tasks\": []"];
         assert!(refused.iter().any(|words| said.contains(words)), "{tool}: {said}");
     }
     assert_eq!(daemon.get(&format!("/api/tasks/{task}")).expect(200)["status"], "pending");

@@ -181,7 +181,7 @@ fn the_registry_the_doctor_and_the_environment_are_shown() {
         (&["plugin", "reload", "fact"], "reloaded"),
         (&["plugin", "sign", "fact"], "Signed"),
         (&["plugin", "deps", "fact"], "no dependencies"),
-        (&["plugin", "remove", "fact"], "uninstalled"),
+        (&["plugin", "remove", "fact"], "removed fact"),
     ] {
         let shown = printed(&daemon, words);
         assert!(shown.contains(part), "{words:?}: {shown}");

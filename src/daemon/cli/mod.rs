@@ -71,7 +71,13 @@ const OWN: &[Subcommand] = &[
         Example::new("api GET '/api/agents?limit=3'", "Read"),
         Example::new("api POST /api/goals title='Ship it'", "Write"),
     ]),
-    Subcommand::group::<cluster::Cluster>(11, "cluster", "Keep one world on several nodes").under(Group::Operations),
+    Subcommand::group::<cluster::Cluster>(11, "cluster", "Keep one world on several nodes")
+        .examples(&[
+            Example::new("cluster status", "Show the nodes, and which one owns the world"),
+            Example::new("cluster move b", "Let node b own it"),
+            Example::new("cluster drain a", "Before node a is updated"),
+        ])
+        .under(Group::Operations),
     Subcommand::new::<version::Version>(65, "version", "Print the version"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];

@@ -11,7 +11,7 @@ use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::usage::{CallUse, Limits, Period, Scope, UsageSum};
+use crate::usage::{CallUse, Limits, Scope, UsageSum};
 
 /// Erase the usage events that are older; comes back as [`UsageSwept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +78,6 @@ pub struct CallRecord {
     pub at: Timestamp,
     /// The most it can cost.
     pub reserved: Micros,
-    /// The most tokens that it can use.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub reserved_tokens: u64,
     /// A budget bounds its answer: it costs no more than what is reserved.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_bounded: bool,
@@ -96,21 +93,6 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// What is reserved for it in a period: micro-dollars, and tokens of an hour.
-    #[must_use]
-    pub const fn reserved_in(&self, period: Period) -> u64 {
-        match period {
-            Period::Hourly => self.reserved_tokens,
-            Period::Daily | Period::Monthly => self.reserved.0,
-        }
-    }
-
-    /// Is nothing reserved for it?
-    #[must_use]
-    pub const fn reserves_nothing(&self) -> bool {
-        self.reserved.0 == 0 && self.reserved_tokens == 0
-    }
-
     /// The attempt that settles it.
     #[must_use]
     pub const fn attempt(&self) -> Attempt {

@@ -10,7 +10,6 @@
 //! | only what others have reserved is in the way       | it waits; the next call that comes back looks again      |
 //! | what is spent leaves no room                       | it fails with `budget_exceeded`                          |
 //! | the tokens of the hour are used up                 | the same                                                 |
-//! | calls that are out may use up those that are left   | it waits likewise                                        |
 //! | a limit of money is in force, no price is known    | it fails with `price_unknown`                            |
 //! | strangers began it, and a limit of theirs is in the way ([`CallStarts`]) | it waits or fails as that domain says |
 //!
@@ -47,7 +46,7 @@ pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 pub use summary::{GetUsageSummary, UsageSummary};
 
 pub(crate) use fixed::{FixedCall, may_begin, reserve_fixed};
-pub(crate) use need::{Most, Need, need, reserve};
+pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
 pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused, strangers_at_door};
 pub(crate) use waiting::{beat, leave, leave_line, next_due, promise_left, wait};
@@ -138,7 +137,7 @@ pub(crate) fn is_exceeded(code: Option<ErrorCode>) -> bool {
 pub(crate) struct Budgets {
     stored: HashMap<Scope, BudgetRecord>,
     /// Turns and compactions, by the scope that had no room, in the order in which they came.
-    waiting: BTreeMap<Scope, BTreeMap<u64, (Entity, Most)>>,
+    waiting: BTreeMap<Scope, BTreeMap<u64, (Entity, Micros)>>,
     /// Who waits, and where. Nobody waits twice.
     places: HashMap<Entity, (Scope, u64)>,
     /// Numbers those that wait in the order in which they came.

@@ -34,22 +34,6 @@ const SUMMARY_TOKENS_MAX: u32 = 4_096;
 /// What summaries have in the column `channel`.
 const COMPACTION: &str = "compaction";
 
-/// The most that a call can take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Most {
-    /// What it can cost.
-    pub(crate) cost: Micros,
-    /// Tokens, in and out.
-    pub(crate) tokens: u64,
-}
-
-impl Most {
-    /// Both together.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self { cost: self.cost.plus(other.cost), tokens: self.tokens.saturating_add(other.tokens) }
-    }
-}
-
 /// What a call needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Need {
@@ -59,8 +43,8 @@ pub(crate) struct Need {
     pub(crate) above: Vec<AgentId>,
     /// The user whom it belongs to: it counts at the limits of that user too.
     pub(crate) user: Option<UserId>,
-    /// The most that it can take.
-    pub(crate) most: Most,
+    /// The most that it can cost.
+    pub(crate) worst: Micros,
     /// Every model that it may ask is known to cost nothing: no budget of money stands in its way.
     pub(crate) is_free: bool,
     /// A model that it may ask and whose price is not known, where a budget of money is in force.
@@ -144,27 +128,25 @@ fn of(
     let calls = std::iter::once(Cow::Borrowed(&first)).chain(fallbacks);
     let price = |choice: &ModelChoice| settings.prices.at_most(&choice.provider, &choice.model);
     let is_free = calls.clone().all(|choice| price(&choice).is_some_and(|price| price.is_free()));
-    let worst = |choice: Cow<'_, ModelChoice>| most_of(settings, &choice, size);
+    let worst = |choice: Cow<'_, ModelChoice>| worst_of(settings, &choice, size);
     let (above, user) = (above(world, entity), user(world, entity));
     let is_bounded = !is_free && Scope::path_of(agent, &above, user).any(|scope| is_bounded(world, scope));
     let unpriced = calls.clone().find_map(|choice| unpriced(settings, &choice)).filter(|_| is_bounded);
     let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
     let most_calls = most_calls.min(limit::SUMMARY_CALLS_MAX as u32);
-    let (most, calls_max) = match size {
-        Size::Turn(_) => (calls.map(worst).fold(Most::default(), Most::plus), None),
+    let (worst, calls_max) = match size {
+        Size::Turn(_) => (calls.map(worst).fold(Micros::ZERO, Micros::plus), None),
         Size::Summary => {
             let dearest = calls.map(worst).max().unwrap_or_default();
-            let times = u64::from(if is_bounded { most_calls } else { limit::SUMMARY_CALLS_MAX as u32 });
-            let Most { cost, tokens } = dearest;
-            let most = Most { cost: Micros(cost.0.saturating_mul(times)), tokens: tokens.saturating_mul(times) };
-            (most, is_bounded.then_some(most_calls))
+            let most = if is_bounded { most_calls } else { limit::SUMMARY_CALLS_MAX as u32 };
+            (Micros(dearest.0.saturating_mul(u64::from(most))), is_bounded.then_some(most_calls))
         }
     };
     Need {
         agent,
         above,
         user,
-        most,
+        worst,
         is_free,
         unpriced,
         answer_tokens_max: is_bounded.then_some(settings.budget.answer_tokens_max),
@@ -210,12 +192,12 @@ pub(super) fn aside(
     let (agent, above, user) = (id_of::<AgentId>(world, agent), above(world, agent), user(world, agent));
     let is_free = settings.prices.at_most(&choice.provider, &choice.model).is_some_and(|price| price.is_free());
     let is_bounded = !is_free && Scope::path_of(agent, &above, user).any(|scope| is_bounded(world, scope));
-    let (size, prompt_max) = (Size::Turn(Some(answer_tokens_max)), prompt_tokens_max.unwrap_or(u32::MAX));
+    let (size, most) = (Size::Turn(Some(answer_tokens_max)), prompt_tokens_max.unwrap_or(u32::MAX));
     Some(Need {
         agent,
         above,
         user,
-        most: most_of_prompt(settings, choice, size, prompt_max),
+        worst: worst_of_prompt(settings, choice, size, most),
         is_free,
         unpriced: unpriced(settings, choice).filter(|_| is_bounded),
         answer_tokens_max: is_bounded.then_some(answer_tokens_max),
@@ -248,7 +230,7 @@ pub(super) fn fixed(world: &World, call: &FixedCall) -> Result<Need, Refusal> {
         agent,
         above,
         user,
-        most: Most { cost: most, tokens: 0 },
+        worst: most,
         is_free: is_priced && most.is_zero(),
         unpriced: None,
         answer_tokens_max: None,
@@ -293,12 +275,12 @@ fn unpriced(settings: &Settings, choice: &ModelChoice) -> Option<Box<str>> {
 }
 
 /// A full context and the longest answer.
-fn most_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Most {
-    most_of_prompt(settings, choice, size, u32::MAX)
+fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
+    worst_of_prompt(settings, choice, size, u32::MAX)
 }
 
 /// A prompt of so many tokens, or a full context, and the longest answer.
-fn most_of_prompt(settings: &Settings, choice: &ModelChoice, size: Size, prompt_tokens_max: u32) -> Most {
+fn worst_of_prompt(settings: &Settings, choice: &ModelChoice, size: Size, prompt_tokens_max: u32) -> Micros {
     let (provider, model) = (&*choice.provider, &*choice.model);
     let context = settings.context_tokens_of(provider, model);
     let answer = match size {
@@ -308,11 +290,10 @@ fn most_of_prompt(settings: &Settings, choice: &ModelChoice, size: Size, prompt_
         Size::Summary => SUMMARY_TOKENS_MAX.min(context / 4),
     };
     let price = settings.prices.at_most(provider, model).unwrap_or_else(|| settings.budget.unknown_price());
-    let (prompt, answer) = (u64::from(context.min(prompt_tokens_max)), u64::from(answer.min(context)));
-    Most { cost: price.worst(prompt, answer), tokens: prompt + answer }
+    price.worst(u64::from(context.min(prompt_tokens_max)), u64::from(answer.min(context)))
 }
 
-/// The most that a call can take that is nobody's and has an answer of so many tokens, and is its model known to cost
+/// The most that a call can cost that is nobody's and has an answer of so many tokens, and is its model known to cost
 /// nothing?
 ///
 /// # Errors
@@ -322,14 +303,14 @@ pub(super) fn of_nobody(
     provider: &str,
     model: &str,
     answer_tokens_max: u32,
-) -> Result<(Most, bool), Refusal> {
+) -> Result<(Micros, bool), Refusal> {
     let settings = world.resource::<Settings>();
     let choice = ModelChoice { provider: provider.into(), model: model.into(), ..ModelChoice::default() };
     if let Some(model) = unpriced(settings, &choice).filter(|_| is_bounded(world, Scope::Global)) {
         return Err(price_unknown(&model));
     }
     let is_free = settings.prices.at_most(provider, model).is_some_and(|price| price.is_free());
-    Ok((most_of(settings, &choice, Size::Turn(Some(answer_tokens_max))), is_free))
+    Ok((worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))), is_free))
 }
 
 /// The call goes out in this step: what it needs is reserved.
@@ -341,7 +322,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         agent,
         above,
         user,
-        most,
+        worst,
         agent_name,
         session,
         channel,
@@ -364,8 +345,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         provider,
         model,
         at,
-        reserved: most.cost,
-        reserved_tokens: most.tokens,
+        reserved: worst,
         is_bounded: answer_tokens_max.is_some(),
         is_aside,
         strangers,

@@ -15,7 +15,7 @@ use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::sampling::{may_go_out, reserve};
-use super::{Most, need, verdict};
+use super::{need, verdict};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;
@@ -47,9 +47,9 @@ command! {
         }
         let Self { channel, provider, model, answer_tokens_max, agent: _ } = it;
         let needed = need::of_nobody(world, &provider, &model, answer_tokens_max);
-        let has_room = |(most, is_free)| verdict::at_once(world, Scope::Global, most, is_free).map(|()| most);
-        let Most { cost, tokens } = match needed.and_then(has_room) {
-            Ok(most) => most,
+        let has_room = |(worst, is_free)| verdict::at_once(world, Scope::Global, worst, is_free).map(|()| worst);
+        let worst = match needed.and_then(has_room) {
+            Ok(worst) => worst,
             Err(refusal) => return Answer::Now(Err(refusal)),
         };
         let now = world.resource::<Now>().0;
@@ -65,8 +65,7 @@ command! {
             provider,
             model,
             at: world.resource::<Rollups>().moment(now),
-            reserved: cost,
-            reserved_tokens: tokens,
+            reserved: worst,
             is_bounded: true,
             is_aside: false,
             strangers: Taint::NONE,

@@ -80,9 +80,9 @@ pub(super) fn may_go_out(world: &World, need: &need::Need) -> Result<(), Refusal
         return Err(price_unknown(unpriced));
     }
     for scope in Scope::path_of(need.agent, &need.above, need.user) {
-        verdict::at_once(world, scope, need.most, need.is_free)?;
+        verdict::at_once(world, scope, need.worst, need.is_free)?;
     }
-    check(world, &CallStarts { strangers: need.strangers, began_in: need.began_in, worst: need.most.cost })
+    check(world, &CallStarts { strangers: need.strangers, began_in: need.began_in, worst: need.worst })
 }
 
 #[cfg(test)]

@@ -267,28 +267,6 @@ fn tokens_of_an_hour_are_bounded_even_where_they_cost_nothing() {
 }
 
 #[test]
-fn what_calls_under_way_may_use_of_the_tokens_of_an_hour_is_in_the_way_of_others() {
-    let mut settings = Settings::default();
-    settings.budget.agent.hourly_tokens = Some(20);
-    let mut world = TestWorld::with(settings);
-    let agent = world.spawn("a");
-    let (first, second) = (send(&mut world, agent, 1), send(&mut world, agent, 2));
-    let call = world.next_call();
-    assert!(world.calls.is_empty() && world.engine.world().resource::<Budgets>().waiting() == 1, "it waits");
-    assert_eq!(world.engine.check(), Vec::<String>::new());
-    world.answer(call.attempt, "fifteen tokens");
-    assert!(first.take().unwrap().is_ok() && second.take().is_none());
-    let call = world.next_call();
-    let third = send(&mut world, agent, 3);
-    assert!(world.calls.is_empty());
-    // The last one may pass the limit, and nobody follows it.
-    world.answer(call.attempt, "fifteen tokens");
-    assert!(second.take().unwrap().is_ok());
-    assert_eq!(third.take().unwrap().unwrap_err().code, Some(EXCEEDED));
-    assert_eq!(world.engine.check(), Vec::<String>::new());
-}
-
-#[test]
 fn a_model_that_is_free_is_bound_by_no_money_and_one_without_a_price_is_refused_or_reserves_the_fallback() {
     let mut settings = Settings::default();
     settings.budget.global.daily = Some(Micros(1));

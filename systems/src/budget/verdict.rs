@@ -9,7 +9,7 @@ use agentsvc_components::usage::{OverBudget, Period, Scope};
 use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, SessionId, Timestamp};
 
 use super::error_codes::PRICE_UNKNOWN;
-use super::{Budgets, CallStarts, EXCEEDED, Most, Need, limits, store};
+use super::{Budgets, CallStarts, EXCEEDED, Need, limits, store};
 use crate::budget::metrics::BudgetTotals;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
@@ -45,7 +45,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
         return Verdict::Unpriced(model.clone());
     }
     for scope in Scope::path_of(need.agent, &need.above, need.user) {
-        match judge_at(world, scope, need.most, need.is_free, Most::default()) {
+        match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
             Verdict::Fits => {}
             wait @ Verdict::Wait(_) => verdict = wait,
             over => return over,
@@ -53,7 +53,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
     }
     if let Verdict::Fits = verdict
         && let Err(refusal) =
-            check(world, &CallStarts { strangers: need.strangers, began_in: need.began_in, worst: need.most.cost })
+            check(world, &CallStarts { strangers: need.strangers, began_in: need.began_in, worst: need.worst })
     {
         return Verdict::Refused(Box::new(refusal));
     }
@@ -61,7 +61,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
 }
 
 /// The same at one scope, where `promised` is about to be reserved by others.
-pub(super) fn judge_at(world: &World, scope: Scope, most: Most, is_free: bool, promised: Most) -> Verdict {
+pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool, promised: Micros) -> Verdict {
     let limits = limits(world, scope);
     let now = world.resource::<Now>().0;
     let rollups = world.resource::<Rollups>();
@@ -75,11 +75,9 @@ pub(super) fn judge_at(world: &World, scope: Scope, most: Most, is_free: bool, p
         let Some(limit) = limit.filter(|_| period == Period::Hourly || !is_free) else { continue };
         let spent = rollups.counted(scope, period, now);
         let room = limit.saturating_sub(spent.spent);
-        let taken = |promised: u64| spent.reserved.saturating_add(promised);
-        // A call whose tokens pass the limit of an hour is the last: how many they are is not known before.
-        let (over, waits) = match period {
-            Period::Hourly => (room == 0, taken(promised.tokens) >= room),
-            _ => (room == 0 || most.cost.0 > room, taken(promised.cost.0).saturating_add(most.cost.0) > room),
+        let over = match period {
+            Period::Hourly => room == 0,
+            _ => room == 0 || worst.0 > room,
         };
         let found = || {
             let resets_at = calendar::ends(period, spent.index);
@@ -88,7 +86,8 @@ pub(super) fn judge_at(world: &World, scope: Scope, most: Most, is_free: bool, p
         if over {
             return Verdict::Over(found());
         }
-        if waits {
+        let taken = spent.reserved.saturating_add(promised.0).saturating_add(worst.0);
+        if period != Period::Hourly && taken > room {
             verdict = Verdict::Wait(found());
         }
     }
@@ -97,9 +96,9 @@ pub(super) fn judge_at(world: &World, scope: Scope, most: Most, is_free: bool, p
 
 /// Has `scope` room at once for a call that does not wait? What others have reserved is in its way like what is spent. A
 /// refusal changes nothing and tells no event.
-pub(super) fn at_once(world: &World, scope: Scope, most: Most, is_free: bool) -> Result<(), Refusal> {
+pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool) -> Result<(), Refusal> {
     let now = world.resource::<Now>().0;
-    match judge_at(world, scope, most, is_free, Most::default()) {
+    match judge_at(world, scope, worst, is_free, Micros::ZERO) {
         Verdict::Fits => Ok(()),
         Verdict::Over(over) => Err(refusal(&over, now)),
         Verdict::Unpriced(model) => Err(price_unknown(&model)),

@@ -7,10 +7,10 @@ use agentsvc_components::compaction::Compaction;
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::verdict::judge_at;
-use super::{Budgets, Most, Need, Verdict};
+use super::{Budgets, Need, Verdict};
 use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::model::admission::{Admission, stand_in_line};
@@ -24,7 +24,7 @@ pub(crate) fn wait(world: &mut World, scope: Scope, entity: Entity, need: &Need)
     let mut budgets = world.resource_mut::<Budgets>();
     let number = budgets.next_place;
     budgets.next_place += 1;
-    budgets.waiting.entry(scope).or_default().insert(number, (entity, need.most));
+    budgets.waiting.entry(scope).or_default().insert(number, (entity, need.worst));
     budgets.places.insert(entity, (scope, number));
 }
 
@@ -95,15 +95,15 @@ pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
 
 /// Puts those in line again for whom `scope` has room, the first first.
 fn look_again(world: &mut World, scope: Scope) {
-    let mut promised = Most::default();
-    while let Some((entity, most)) = first(world, scope) {
-        let verdict = judge_at(world, scope, most, false, promised);
+    let mut promised = Micros::ZERO;
+    while let Some((entity, worst)) = first(world, scope) {
+        let verdict = judge_at(world, scope, worst, false, promised);
         if matches!(verdict, Verdict::Wait(_)) {
             return;
         }
         leave(world, entity);
         if stand_again(world, entity) && matches!(verdict, Verdict::Fits) {
-            promised = promised.plus(most);
+            promised = promised.plus(worst);
         }
     }
 }
@@ -116,6 +116,6 @@ pub(super) fn limits_changed(world: &mut World, scope: Scope) {
     }
 }
 
-fn first(world: &World, scope: Scope) -> Option<(Entity, Most)> {
+fn first(world: &World, scope: Scope) -> Option<(Entity, Micros)> {
     world.resource::<Budgets>().waiting.get(&scope)?.values().next().copied()
 }

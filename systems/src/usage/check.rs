@@ -4,40 +4,37 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::AgentId;
 use agentsvc_components::usage::{Bucket, Period, Scope};
+use agentsvc_components::{AgentId, Micros};
 
 use super::{Calls, Rollups, calendar};
 use crate::kernel::check::Faults;
 use crate::kernel::index;
 use crate::people;
 
-/// Every period.
-const ALL: [Period; 3] = [Period::Hourly, Period::Daily, Period::Monthly];
-
 /// Says which sum is not the sum of its parts.
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let rollups = world.resource::<Rollups>();
-    let mut reserved: BTreeMap<(Scope, Period, i64), u64> = BTreeMap::new();
-    for call in world.resource::<Calls>().all().filter(|call| !call.reserves_nothing()) {
+    let mut reserved: BTreeMap<(Scope, Period, i64), Micros> = BTreeMap::new();
+    for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
         for scope in call.scopes() {
             if !lives(world, scope) {
                 // What is reserved for an agent or a user that is gone went with it.
                 continue;
             }
-            for period in ALL.into_iter().filter(|period| call.reserved_in(*period) > 0) {
+            for period in [Period::Daily, Period::Monthly] {
                 let place = reserved.entry((scope, period, calendar::index(period, call.at))).or_default();
-                *place += call.reserved_in(period);
+                *place = place.plus(call.reserved);
             }
         }
     }
     faults.same("what is reserved", &rollups.all_reserved(), &reserved);
-    let mut below: BTreeMap<(AgentId, Period, i64), u64> = BTreeMap::new();
-    for call in world.resource::<Calls>().all().filter(|call| !call.reserves_nothing()) {
+    let mut below: BTreeMap<(AgentId, Period, i64), Micros> = BTreeMap::new();
+    for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
         for agent in call.above.iter().filter(|agent| index::agent(world, **agent).is_ok()) {
-            for period in ALL.into_iter().filter(|period| call.reserved_in(*period) > 0) {
+            for period in [Period::Daily, Period::Monthly] {
                 let place = below.entry((*agent, period, calendar::index(period, call.at))).or_default();
-                *place += call.reserved_in(period);
+                *place = place.plus(call.reserved);
             }
         }
     }

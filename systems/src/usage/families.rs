@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::node::Node;
 use super::rows;
@@ -36,19 +36,19 @@ impl Families {
 
     /// A call goes out.
     pub(super) fn reserve(&mut self, call: &CallRecord) {
-        if call.reserves_nothing() {
+        if call.reserved.is_zero() {
             return;
         }
         for agent in &call.above {
-            self.node(*agent).change_reserved(call, u64::saturating_add);
+            self.node(*agent).change_reserved(call, Micros::plus);
         }
     }
 
     /// A call is back. What is reserved at an agent that is gone meanwhile went with it.
     pub(super) fn release(&mut self, call: &CallRecord) {
-        for agent in call.above.iter().filter(|_| !call.reserves_nothing()) {
+        for agent in call.above.iter().filter(|_| !call.reserved.is_zero()) {
             if let Some(node) = self.nodes.get_mut(agent) {
-                node.change_reserved(call, u64::saturating_sub);
+                node.change_reserved(call, Micros::minus);
             }
         }
     }
@@ -68,7 +68,7 @@ impl Families {
     }
 
     /// Everything that is reserved.
-    pub(super) fn reserved(&self) -> BTreeMap<(AgentId, Period, i64), u64> {
+    pub(super) fn reserved(&self) -> BTreeMap<(AgentId, Period, i64), Micros> {
         let of_node = |(agent, node): (&AgentId, &Node)| {
             let agent = *agent;
             node.reserved.iter().map(|((period, at), sum)| ((agent, *period, *at), *sum)).collect::<Vec<_>>()

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Period, UsageSum};
+use agentsvc_components::{Micros, Timestamp};
 
 use super::rollup::Spent;
 use super::{calendar, windows};
@@ -12,8 +12,8 @@ use super::{calendar, windows};
 /// One scope: what is stored, and what is reserved, which follows from the calls that are out.
 pub(super) struct Node {
     pub(super) stored: ScopeUseRecord,
-    /// Micro-dollars, and tokens of an hour, by period and its number; few, for calls do not last long.
-    pub(super) reserved: BTreeMap<(Period, i64), u64>,
+    /// By period and its number; few, for calls do not last long.
+    pub(super) reserved: BTreeMap<(Period, i64), Micros>,
 }
 
 impl Node {
@@ -25,16 +25,16 @@ impl Node {
     pub(super) fn spent(&self, period: Period, at: Timestamp) -> Spent {
         let index = calendar::index(period, at);
         let (of, spent) = windows::of(&self.stored, period, at);
-        let reserved = self.reserved.get(&(period, index)).copied().unwrap_or_default();
+        let reserved = self.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
         Spent { index, spent: if of == index { spent } else { 0 }, reserved }
     }
 
     /// Reserves or releases what is reserved for a call, in the periods that it goes out in.
-    pub(super) fn change_reserved(&mut self, call: &CallRecord, change: fn(u64, u64) -> u64) {
-        for period in [Period::Hourly, Period::Daily, Period::Monthly] {
+    pub(super) fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
+        for period in [Period::Daily, Period::Monthly] {
             let key = (period, calendar::index(period, call.at));
-            let amount = change(self.reserved.get(&key).copied().unwrap_or_default(), call.reserved_in(period));
-            if amount == 0 {
+            let amount = change(self.reserved.get(&key).copied().unwrap_or_default(), call.reserved);
+            if amount.is_zero() {
                 self.reserved.remove(&key);
             } else {
                 self.reserved.insert(key, amount);

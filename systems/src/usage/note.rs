@@ -62,7 +62,6 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         model: used.model.clone(),
         at,
         reserved: Micros::ZERO,
-        reserved_tokens: 0,
         is_bounded: false,
         is_aside: false,
         strangers: Taint::NONE,

@@ -70,7 +70,7 @@ pub(crate) struct Spent {
     pub(crate) index: i64,
     /// Spent: micro-dollars, or tokens of an hour.
     pub(crate) spent: u64,
-    /// Reserved, likewise.
+    /// Reserved, in micro-dollars; nothing for hours.
     pub(crate) reserved: u64,
 }
 
@@ -130,10 +130,10 @@ impl Rollups {
         self.ranking.iter().map(|(_, agent)| *agent)
     }
 
-    /// A call goes out: its money and tokens are reserved at every scope, in the periods that it goes out in.
+    /// A call goes out: its money is reserved at every scope, in the periods that it goes out in.
     pub(super) fn reserve(&mut self, call: &CallRecord) {
         self.latest = call.at;
-        self.change_reserved(call, u64::saturating_add);
+        self.change_reserved(call, Micros::plus);
         self.families.reserve(call);
     }
 
@@ -144,12 +144,12 @@ impl Rollups {
 
     /// A call is back.
     pub(super) fn release(&mut self, call: &CallRecord) {
-        self.change_reserved(call, u64::saturating_sub);
+        self.change_reserved(call, Micros::minus);
         self.families.release(call);
     }
 
     /// Everything that is reserved.
-    pub(super) fn all_reserved(&self) -> BTreeMap<(Scope, Period, i64), u64> {
+    pub(super) fn all_reserved(&self) -> BTreeMap<(Scope, Period, i64), Micros> {
         let of_node = |(scope, node): (&Scope, &Node)| {
             let scope = *scope;
             let places: Vec<_> =
@@ -170,13 +170,13 @@ impl Rollups {
         used.map(|(scope, node)| (*scope, &node.stored))
     }
 
-    fn change_reserved(&mut self, call: &CallRecord, change: fn(u64, u64) -> u64) {
-        if call.reserves_nothing() {
+    fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
+        if call.reserved.is_zero() {
             return;
         }
         for scope in call.scopes() {
             // What is reserved for an agent or a user that is gone meanwhile went with it.
-            let node = match (self.scopes.get_mut(&scope), change(1, 1) == 0) {
+            let node = match (self.scopes.get_mut(&scope), change(Micros(1), Micros(1)).is_zero()) {
                 (Some(node), _) => node,
                 (None, true) => continue,
                 (None, false) => self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope))),

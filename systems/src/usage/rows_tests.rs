@@ -42,7 +42,6 @@ fn call() -> CallRecord {
         model: "gpt".into(),
         at: Timestamp(7),
         reserved: Micros(9),
-        reserved_tokens: 8,
         is_bounded: true,
         is_aside: false,
         strangers: Taint::NONE,

@@ -216,13 +216,14 @@ fn registry(answer: &Value) -> Shown {
 }
 
 /// Whether its hooks may use the network.
-fn network(answer: &Value) -> &'static str {
+fn network(answer: &Value) -> String {
     match (answer["network"].as_bool(), answer["wants_network"].as_bool()) {
-        (Some(true), _) => "allowed",
-        (_, Some(true)) => {
-            "not allowed, though the plugin asks for it; allow it: agentsvc plugin upgrade NAME --allow-network"
-        }
-        _ => "not used",
+        (Some(true), _) => "allowed".to_owned(),
+        (_, Some(true)) => format!(
+            "not allowed, though the plugin asks for it; allow it: agentsvc plugin upgrade {} --allow-network",
+            word(answer, "name")
+        ),
+        _ => "not used".to_owned(),
     }
 }
 

@@ -181,7 +181,7 @@ def case_roles(stage):
         expect(viewer.get_by_role("button", name=name)).to_have_count(0)
     viewer.locator(".chat-head").get_by_role("button", name="More").click()
     entries = viewer.get_by_role("menuitem")
-    expect(entries).to_have_text(["Export as JSON", "Export as JSON lines", "Overview and settings"])
+    expect(entries).to_have_text(["Copy as Markdown", "Export as Markdown", "Export as JSON", "Export as JSON lines", "Overview and settings"])
     viewer.keyboard.press("Escape")
     access.check(viewer, "the chat of a viewer")
     viewer.get_by_role("link", name="Overview and settings of the agent").click()

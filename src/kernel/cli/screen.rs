@@ -139,8 +139,7 @@ fn paged(words: &[&str], text: &str) -> bool {
         // The pipe breaks where the pager is closed before its end.
         let _seen = pipe.write_all(text.as_bytes());
     }
-    let _ended = pager.wait();
-    true
+    pager.wait().is_ok_and(|ended| ended.success())
 }
 
 #[cfg(test)]

@@ -380,8 +380,8 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
         ToolStatus::Error | ToolStatus::Refused => (true, StepStatus::Error),
         ToolStatus::Unknown => (true, StepStatus::Unknown),
     };
-    let error = is_error.then_some(content.as_str());
-    trace::step(world, entity, Ended { error, ..Ended::tool(&end.call.name, sent_at, status) });
+    // What it said is in the conversation, and goes with that.
+    trace::step(world, entity, Ended::tool(&end.call.name, sent_at, status));
     if let Some(brought) = end.brought.as_deref() {
         taint::take_in(world, entity, &end.call.name, brought);
     }

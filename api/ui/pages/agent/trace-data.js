@@ -85,10 +85,15 @@ export function callsOf(trace, messages, sent) {
   });
 }
 
-/** What each model step sent: the calls with one number are those of the step that began closest to the first of them. */
+/**
+ * What each model step sent: the calls with one number are those of one step. Where those of all steps are kept, they stand in the
+ * same order; else they are of the step that began closest to the first of them.
+ */
 function bySteps(steps, sent) {
+  const groups = [...Map.groupBy(sent, (one) => one.number).values()];
+  if (groups.length === steps.length) return new Map(steps.map((step, index) => [step, groups[index]]));
   const found = new Map();
-  for (const calls of Map.groupBy(sent, (one) => one.number).values()) {
+  for (const calls of groups) {
     const distance = (step) => Math.abs(at(calls[0].sent_at) - at(step.started_at));
     const [closest] = steps.toSorted((a, b) => distance(a) - distance(b));
     if (closest) found.set(closest, calls);

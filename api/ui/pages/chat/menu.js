@@ -1,5 +1,6 @@
 // The menu of a conversation: what can be done with its session, and with its agent.
 
+import { can } from "../../lib/me.js";
 import { confirm, toast } from "../../lib/dialogs.js";
 import { forgetPlace } from "./place.js";
 import { exportTrajectory } from "./turn.js";

@@ -23,10 +23,10 @@ export class Trouble {
     if (!live || Date.now() - live.heard < QUIET_MS) return live?.note(null);
     const { api, signal } = chat.ctx;
     const { agent, sessionId } = chat;
-    const { running } = await api.get(api.withQuery(`/api/agents/${agent.id}/traces`, { session_id: sessionId, limit: 1 }), { signal });
+    const { running } = await api.get(api.withQuery(`/api/agents/${agent.id}/traces`, { limit: 1 }), { signal });
     if (live !== chat.running() || Date.now() - live.heard < QUIET_MS) return undefined;
     // The oldest is the one that runs; the others are behind it.
-    const run = running.toSorted((a, b) => a.started_at.localeCompare(b.started_at))[0];
+    const run = running.filter((one) => one.session_id === sessionId).toSorted((a, b) => a.started_at.localeCompare(b.started_at))[0];
     return live.note(run ? this.words(run, live) : null);
   }
 

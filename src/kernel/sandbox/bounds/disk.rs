@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::unnamed::{unnamed_bytes, written_bytes};
 use crate::kernel::free_space::SPARE_BYTES;
@@ -27,6 +28,8 @@ const SOME_BYTES: u64 = 1 << 20;
 const LATELY: Duration = Duration::from_secs(5);
 /// Time that a program which is ended has to give the room back, before the next is chosen.
 const REST: Duration = Duration::from_millis(200);
+/// How long a watch waits for its look: it has the disk to guard meanwhile.
+const LOOK_WAIT: Duration = Duration::from_millis(200);
 
 /// Looks at what a program has written that are under way at once: programs that started together are due together, and each
 /// thread that looks keeps a stack and a heap until it has been idle for long.
@@ -108,8 +111,8 @@ impl Running {
                 let _done = spawn_blocking(move || choose(compared, Program::took)).await;
             }
         } else if program.last.1.elapsed() >= LATELY {
-            // It is never closed.
-            let _turn = LOOKS.acquire().await;
+            // Where many wait, this round goes on without a look.
+            let Ok(_turn) = timeout(LOOK_WAIT, LOOKS.acquire()).await else { return program.is_chosen };
             let _done = spawn_blocking(move || {
                 let written = written_bytes(program.supervisor);
                 if let Some(program) = OF_ALL.lock().running.get_mut(&number) {

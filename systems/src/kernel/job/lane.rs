@@ -3,7 +3,6 @@
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobState};
-use agentsvc_components::kernel::limit::POOL_SHARES;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use serde::Serialize;
 use uuid::Uuid;
@@ -12,6 +11,7 @@ use super::turns::Turns;
 use super::{JobEvent, JobKind};
 use crate::kernel::quota::Used;
 use crate::kernel::share::Shares;
+use crate::kernel::share::places_of;
 
 /// How many jobs of a kind wait and are out, and what became of the others since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -94,7 +94,7 @@ impl Lane {
     fn has_share(&self, subject: Uuid, holder: Option<Holder>, bytes: usize) -> Result<(), Refusal> {
         let JobKind { name, count_max, bytes_max, subject_count_max, is_shared, .. } = self.kind;
         let is_bounded = is_shared && holder.is_some();
-        let has_place = !is_bounded || self.held.turns.count_of(subject, holder) < subject_count_max / POOL_SHARES;
+        let has_place = !is_bounded || self.held.turns.count_of(subject, holder) < places_of(subject_count_max, holder);
         if has_place && self.held.shares.has_room(Used { count: count_max, bytes: bytes_max }, holder, 1, bytes) {
             return Ok(());
         }

@@ -18,7 +18,7 @@ table! {
         /// Name of this node, different on each: letters, digits, `-` and `_`.
         node: Option<Box<str>> => text(name).example("a").protected().at_restart(),
         /// Where other nodes reach the API of this one.
-        url: Option<Box<str>> => url(base_url).example("http://10.0.0.1:4545").protected().at_restart(),
+        url: Option<Box<str>> => url(node_url).example("http://10.0.0.1:4545").protected().at_restart(),
         /// NATS servers that keep each entry, 3 to 5.
         replicas: u8 = 3 => integer(3..=5).protected().at_restart(),
         /// Keep each entry on one NATS server only, for trials: what that server loses is lost.
@@ -85,6 +85,15 @@ fn server(text: &str) -> Result<Box<str>, String> {
     if is_plain && matches!(url.scheme(), "nats" | "tls") { Ok(text.into()) } else { Err(wrong().to_owned()) }
 }
 
+/// Where a node is reached. Nodes do not speak TLS with one another, and answer at the root only.
+fn node_url(text: &str) -> Result<Box<str>, String> {
+    let wrong = || "must be `http://host:port`, such as \"http://10.0.0.1:4545\"".to_owned();
+    let url = base_url(text).map_err(|_| wrong())?;
+    let place = url.strip_prefix("http://").and_then(|place| place.rsplit_once(':'));
+    let is_fit = |(host, port): (&str, &str)| !host.contains(['/', '?', '#']) && port.parse::<u16>().is_ok();
+    if place.is_some_and(is_fit) { Ok(url) } else { Err(wrong()) }
+}
+
 /// A name that can be a part of a subject and of the name of a stream.
 fn name(text: &str) -> Result<Box<str>, String> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -117,6 +126,9 @@ mod tests {
         for (text, says) in [
             ("servers = [\"nats://h:4222\"]\nurl = \"http://h:1\"", "cluster.node: must be set"),
             ("servers = [\"nats://h:4222\"]\nnode = \"a\"", "cluster.url: must be set"),
+            ("url = \"https://h:4545\"", "must be `http://host:port`"),
+            ("url = \"http://h:4545/agents\"", "must be `http://host:port`"),
+            ("url = \"http://h\"", "must be `http://host:port`"),
             ("servers = [\"http://h:4222\"]", "must be the URL of a NATS server"),
             ("servers = [\"nats://u:p@h:4222\"]", "without a user or a password"),
             ("name = \"a.b\"", "cluster.name: must be letters"),

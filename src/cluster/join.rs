@@ -52,11 +52,10 @@ impl Joining<'_> {
     /// the entry goes on that comes next, and where that stands.
     pub(super) fn join(&self, rebase: Option<(&str, Position)>) -> Result<Store, Problem> {
         let store = Store::open(self.world_dir)?;
-        if rebase.is_some() {
+        if rebase.is_some() && !is_alone(&store)? {
             return self.rebuild(store, rebase, false);
         }
-        let position = store.position()?;
-        if position == Position::default() && has_rows(&store)? {
+        if is_alone(&store)? {
             if self.has_world()? {
                 return Err(Problem::Refused(format!(
                     "the journal holds a world already, and this node has another one of its own in {}; two worlds cannot \
@@ -66,6 +65,7 @@ impl Joining<'_> {
             }
             return Ok(store);
         }
+        let position = store.position()?;
         let began = boot_time();
         loop {
             match self.wire.wait(self.wire.goes_on_from(&position)) {
@@ -124,22 +124,35 @@ impl Joining<'_> {
         Ok(Store::open(self.world_dir)?)
     }
 
+    /// The newest copy that the journal goes on from. Others may be of a journal that is gone.
+    fn fitting_copy(&self) -> Result<Option<String>, Error> {
+        let mut is_short = false;
+        for copy in self.wire.wait(self.wire.copies())?.into_iter().rev() {
+            match self.wire.wait(self.wire.goes_on_from(&copy.position)) {
+                Ok(()) => return Ok(Some(copy.snapshot)),
+                Err(Error::Lost { .. }) => is_short = true,
+                Err(Error::Trimmed { .. } | Error::Diverged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // A new leader of the stream catches up first.
+        let text = "it ends before every copy of the world, or a new leader of the stream catches up";
+        if is_short { Err(Error::Journal(text.to_owned())) } else { Ok(None) }
+    }
+
     fn build(&self, next: &Path, rebase: Option<(&str, Position)>) -> Result<(), Problem> {
         let (first, _) = self.wire.wait(self.wire.bounds())?;
         let name = match rebase {
             Some((name, _)) => Some(name.to_owned()),
-            None => {
-                let copies = self.wire.wait(self.wire.copies())?;
-                let fit = copies.into_iter().rfind(|copy| copy.position.index + 1 >= first.max(2));
-                fit.map(|copy| copy.snapshot)
-            }
+            // The journal has everything.
+            None if first <= 1 => None,
+            None => self.fitting_copy()?,
         };
         let Some(name) = name else {
             if first > 1 {
                 let text = format!("the journal begins at entry {first}, and there is no copy of the world before it");
                 return Err(Problem::Refused(text));
             }
-            // The journal has everything.
             drop(Store::open(next)?);
             return Ok(());
         };
@@ -159,7 +172,7 @@ impl Joining<'_> {
 /// The journal of the world in `store`. That of a daemon that was alone goes into the object store first.
 pub(super) fn journal_of(store: &Store, wire: &Arc<Wire>, members: &Members) -> Result<NatsJournal, Error> {
     let position = store.position()?;
-    let origin = if position == Position::default() && has_rows(store)? {
+    let origin = if is_alone(store)? {
         let origin = store.view().origin(format!("origin-{}-{}", members.node(), boot_time()))?;
         copy(store, wire, &origin)?;
         store.set_origin(&origin)?;
@@ -189,6 +202,11 @@ pub(super) fn copy_file(world_dir: &Path) -> PathBuf {
 fn aside(world_dir: &Path) -> PathBuf {
     let name = world_dir.file_name().unwrap_or_default().to_string_lossy();
     world_dir.with_file_name(format!("{name}.diverged-{}", agentsvc_api::http::timestamp::timestamp_now().0))
+}
+
+/// Is the world in `store` one of a daemon that was alone, which the journal does not hold?
+pub(super) fn is_alone(store: &Store) -> Result<bool, Error> {
+    Ok(store.position()? == Position::default() && has_rows(store)?)
 }
 
 fn has_rows(store: &Store) -> Result<bool, Error> {

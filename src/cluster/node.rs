@@ -11,7 +11,7 @@ use agentsvc_api::http::bridge::Intake;
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use super::join::{Joining, Problem, tail_of};
+use super::join::{Joining, Problem, is_alone, tail_of};
 use super::members::Members;
 use super::moment::boot_time;
 use super::nats::{NotReady, Wire};
@@ -19,7 +19,7 @@ use super::trim::Trimming;
 use super::watch::Watch;
 use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::store::journal::Marked;
-use crate::kernel::store::journal::entry::Position;
+use crate::kernel::store::journal::entry::{Body, Position};
 use crate::kernel::store::{Error, Store};
 
 /// How long one look for entries takes, and so how soon everything else is noticed.
@@ -79,11 +79,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// From now on nothing waits long for servers that do not answer.
+    pub(crate) fn begin_stop(&self) {
+        self.members.standing.ends.store(boot_time() + STOP_MS, Ordering::Release);
+    }
+
     /// Takes nothing over and gives nothing up any more. The world goes on until it is ended, and its end frees it for the others.
     pub(crate) fn stop(self) {
         self.stopping.store(true, Ordering::Release);
         self.members.drain();
-        self.members.standing.ends.store(boot_time() + STOP_MS, Ordering::Release);
+        self.begin_stop();
         let _ended = self.events.send(Event::Look);
         if self.thread.join().is_err() {
             tracing::error!("the thread of the cluster panicked");
@@ -216,6 +221,8 @@ impl Node {
         let mut synced = Synced::new(store, members, self.is_eager)?;
         members.standing.note(&store.position()?);
         members.set_role(NodeRole::Standby);
+        // A world of a daemon that was alone stays as it is until the journal goes on from it.
+        let mut is_alone = is_alone(store)?;
         loop {
             if self.is_stopping() {
                 return Ok(Followed::Stopped);
@@ -225,11 +232,19 @@ impl Node {
             }
             match tail.next_within(LOOK) {
                 Ok(Some(entry)) => {
-                    match store.apply(&entry) {
-                        Err(Error::Rebased { snapshot }) => {
-                            return Ok(Followed::Lost(Some((snapshot, entry.position))));
+                    match &entry.body {
+                        Body::Open { .. } | Body::Close if is_alone => {}
+                        // Joining refuses it: two worlds cannot be joined.
+                        Body::Step { .. } if is_alone => return Ok(Followed::Lost(None)),
+                        _ => {
+                            match store.apply(&entry) {
+                                Err(Error::Rebased { snapshot }) => {
+                                    return Ok(Followed::Lost(Some((snapshot, entry.position))));
+                                }
+                                applied => applied?,
+                            }
+                            is_alone = false;
                         }
-                        applied => applied?,
                     }
                     members.standing.note(&entry.position);
                     watch.note(&entry, boot_time());

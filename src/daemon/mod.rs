@@ -177,6 +177,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     backups.stop();
     let _ended = runtime.block_on(served);
     stop.settle(&runtime);
+    node.iter().for_each(Running::begin_stop);
     audit::note_stop(&front, &runtime);
     node.into_iter().for_each(Running::stop);
     exchange.stop();

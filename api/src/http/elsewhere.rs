@@ -104,9 +104,12 @@ impl Elsewhere {
         let Some(placement) = self.placement.get() else { return };
         let id = id.hyphenated().to_string();
         let said = format!("{ip} {}", code(&placement.secret(), parts, ip, id.as_bytes()));
-        // Addresses, digits and ids are always valid values.
-        headers.extend(HeaderValue::from_str(&id).map(|id| (X_REQUEST_ID, id)));
-        headers.extend(HeaderValue::from_str(&said).map(|said| (FORWARDED, said)));
+        // Addresses, digits and ids are always valid values. They take the place of what the client sent under these names.
+        for (name, value) in [(X_REQUEST_ID, id), (FORWARDED, said)] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
     }
 
     /// Writes what became of requests that were to be passed on.
@@ -187,6 +190,7 @@ pub(crate) mod tests {
     fn passed_on(by: &Elsewhere, path: &str) -> Request<()> {
         let (mut parts, ()) = Request::get(path).body(()).unwrap().into_parts();
         let mut headers = HeaderMap::new();
+        headers.insert(X_REQUEST_ID, HeaderValue::from_static("the client's own"));
         by.vouch(&parts, "192.0.2.7".parse().unwrap(), Uuid::from_u128(7), &mut headers);
         parts.headers = headers;
         Request::from_parts(parts, ())

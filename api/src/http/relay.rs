@@ -107,6 +107,8 @@ pub(crate) fn client(api: &Arc<Api>, peer: &Arc<Peer>, request: &Request<Incomin
     let Some(ip) = api.elsewhere.client(request) else { return Arc::clone(peer) };
     // A node of ours: strangers must not crowd it out.
     peer.count_as(peer.owner());
+    // What is on the machine of that node is not on this one.
+    let ip = if ip.to_canonical().is_loopback() { peer.ip } else { ip };
     let mut client = api.peers.connect(ip, api.access.policy().is_open());
     client.is_passed_on = true;
     Arc::new(client)

@@ -8,7 +8,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
-use super::wire::Wire;
+use super::wire::{REQUEST_WAIT, Wire};
 use crate::kernel::store::Error;
 use crate::kernel::store::journal::chain::Chain;
 use crate::kernel::store::journal::entry::{Entry, Position};
@@ -23,6 +23,10 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 const MESSAGES: usize = 256;
 /// How long a reader that does not follow waits for a message that is there.
 const READ_WAIT: Duration = Duration::from_secs(10);
+
+fn failed(error: &dyn std::fmt::Display) -> Error {
+    Error::Journal(format!("it cannot be read: {error}"))
+}
 
 /// A message with its sequence.
 type Message = (u64, Vec<u8>);
@@ -43,16 +47,25 @@ impl Messages {
         Self { wire: Arc::clone(wire), next, stream: None, has_asked_again: false }
     }
 
-    /// The next message; `None` when there is none within `wait`. What the stream does not have any more is passed over. Only from
+    /// The next message; `None` when there is none within `wait`. What the stream does not have any more is passed over. It is
+    /// waited longer for a server that is asked to send them: otherwise, a slow one would be asked again and again. Only from
     /// threads that may wait.
     ///
     /// # Errors
     /// The servers do not answer; it may be asked again.
     fn next_within(&mut self, wait: Duration) -> Result<Option<Message>, Error> {
         let wire = Arc::clone(&self.wire);
-        match wire.wait(async { timeout(wait, self.message()).await }) {
+        wire.wait(self.read_within(wait)).inspect_err(|_| self.stream = None)
+    }
+
+    async fn read_within(&mut self, wait: Duration) -> Result<Option<Message>, Error> {
+        if self.stream.is_none() {
+            let Ok(ordered) = timeout(REQUEST_WAIT, Self::order(&self.wire, self.next)).await else { return Ok(None) };
+            self.stream = Some(ordered.map_err(|error| failed(&error))?);
+        }
+        match timeout(wait, self.message()).await {
+            Ok(message) => message.map(Some),
             Err(_) => Ok(None),
-            Ok(message) => message.map(Some).inspect_err(|_| self.stream = None),
         }
     }
 
@@ -77,7 +90,6 @@ impl Messages {
 
     /// May be given up and called again.
     async fn message(&mut self) -> Result<Message, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Journal(format!("it cannot be read: {error}"));
         loop {
             let stream = match &mut self.stream {
                 Some(stream) => stream,

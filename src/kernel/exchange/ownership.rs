@@ -42,6 +42,8 @@ impl Exchange {
         api.bridge.hold();
         self.ends.send_replace(());
         let store = world.end();
+        // Keys may be revoked there: when the world comes back, they are read again before one is admitted.
+        api.access.keys.expect();
         self.host.forget();
         Some(store)
     }

@@ -90,13 +90,13 @@ export interface SendBody {
 }
 
 /** A part of an answer. */
-export interface SentPart {
+export interface SentPart2 {
   text: string;
 }
 
 /** What an external agent answered. Text of others. */
 export interface SentResult {
-  parts: SentPart[];
+  parts: SentPart2[];
   /** `agent` */
   role: string;
 }

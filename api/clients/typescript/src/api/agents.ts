@@ -632,12 +632,26 @@ export interface OpenShape {
   state: string;
   tool_calls: number;
   turn_id: string;
+  /** What holds up its model call; left out if nothing does. */
+  waiting?: WaitingShape | null;
 }
 
 /** The user whom an agent belongs to. */
 export interface OwnerBody {
   /** The user; null for the installation. */
   user_id?: string | null;
+}
+
+/** The tokens of a prompt, estimated. */
+export interface Parts {
+  /** Responses of the model and its tool calls. */
+  assistant: number;
+  /** Results of tools. */
+  results: number;
+  system: number;
+  tools: number;
+  /** Messages of people, triggers and other agents. */
+  user: number;
 }
 
 export interface PromptExperimentItemList {
@@ -795,6 +809,101 @@ export interface Results {
   total: number;
 }
 
+/** A model call with what was sent. */
+export interface SentDetail {
+  id: number;
+  /** The messages, oldest first. */
+  messages: SentMessageShape[];
+  /** The system text. */
+  system: string;
+  /** Estimate of its tokens. */
+  system_tokens: number;
+  /** The tools that the model could call. */
+  tools: SentToolShape[];
+}
+
+/** The model calls of a turn. */
+export interface SentList {
+  calls: SentShape[];
+  /** How many. */
+  total: number;
+}
+
+/** A message of a prompt. */
+export interface SentMessageShape {
+  /** Its parts, in order. What a model thought is sent back to it in the form of its provider and shown as text. */
+  parts: SentPart[];
+  /** `User`, `Assistant` or `Tool`. */
+  role: string;
+  /** Estimate of its tokens. */
+  tokens: number;
+}
+
+/** A part of a message. */
+export type SentPart = SentPartText | SentPartThinking | SentPartToolCall | SentPartToolResult | SentPartImage;
+
+export interface SentPartImage {
+  bytes: number;
+  media_type: string;
+  type: "image";
+}
+
+export interface SentPartText {
+  text: string;
+  type: "text";
+}
+
+export interface SentPartThinking {
+  text: string;
+  type: "thinking";
+}
+
+export interface SentPartToolCall {
+  input: string;
+  name: string;
+  type: "tool_call";
+}
+
+export interface SentPartToolResult {
+  content: string;
+  is_error: boolean;
+  name: string;
+  type: "tool_result";
+}
+
+/** A model call. Tokens are estimates; the usage of the trace is what the provider counted. */
+export interface SentShape {
+  /** Context window of the model in tokens. */
+  context_tokens: number;
+  /** Whether earlier messages were left out because they did not fit. */
+  cut: boolean;
+  id: number;
+  /** Limit of the response in tokens; null if none was sent. */
+  max_tokens: number | null;
+  messages: number;
+  model: string;
+  /** Number of the call in its turn; a fallback model has the number of the model that it stands in for. */
+  number: number;
+  provider: string;
+  sent_at: string;
+  temperature: number | null;
+  /** Tokens of the prompt by what they are for. */
+  tokens: Parts;
+  tools: number;
+  /** Its tries. More than one: the others failed and were repeated. */
+  tries: TryShape[];
+}
+
+/** A tool as the model saw it. */
+export interface SentToolShape {
+  description: string;
+  /** JSON schema of its input. */
+  input_schema: unknown;
+  name: string;
+  /** Estimate of its tokens. */
+  tokens: number;
+}
+
 /** The attached MCP servers. */
 export interface Servers {
   mcp_servers: string[];
@@ -819,6 +928,8 @@ export interface SkillsBody {
 export interface StepShape {
   cost_usd?: number | null;
   duration_ms: number;
+  /** Why it failed: the beginning of its error. */
+  error?: string | null;
   input_tokens?: number | null;
   /** `model` or `tool`. */
   kind: string;
@@ -934,6 +1045,15 @@ export interface TraceShape {
   turn_id: string;
 }
 
+/** A try of a model call. */
+export interface TryShape {
+  /** Error code of a failure. */
+  code?: string | null;
+  duration_ms: number;
+  error?: string | null;
+  started_at: string;
+}
+
 /** Turns by outcome. */
 export interface Turns {
   done: number;
@@ -980,6 +1100,18 @@ export interface VariantBody {
   name?: string | null;
   /** Required: a version of the agent's prompt. */
   prompt_version_id?: string | null;
+}
+
+/** Why a model call does not go on. */
+export interface WaitingShape {
+  /** Error code, such as `provider_rate_limited`. */
+  code: string;
+  error: string;
+  provider: string;
+  /** Tries that failed so far. */
+  tries: number;
+  /** When the call goes on; null if that is not known. */
+  until: string | null;
 }
 
 /** The newest ended turns. */
@@ -1283,6 +1415,16 @@ export class AgentsApi {
   /** As `listTraces`: the items of this page and of all that follow, read page by page. */
   listAllTraces(id: string, query: AgentsListTracesQuery = {}, options?: Options): AsyncIterable<TraceShape> {
     return this.calls.pages(`/api/agents/${encodeURIComponent(id)}/traces`, "traces", query, options);
+  }
+
+  /** List what a turn sent to models (`GET /api/agents/{id}/traces/{turn_id}/calls`). */
+  listTraceCalls(id: string, turnId: string, options?: Options): Promise<SentList> {
+    return this.calls.json("GET", `/api/agents/${encodeURIComponent(id)}/traces/${encodeURIComponent(turnId)}/calls`, {}, options);
+  }
+
+  /** Get the prompt of a model call as sent (`GET /api/agents/{id}/traces/{turn_id}/calls/{call_id}`). */
+  getTraceCall(id: string, turnId: string, callId: string, options?: Options): Promise<SentDetail> {
+    return this.calls.json("GET", `/api/agents/${encodeURIComponent(id)}/traces/${encodeURIComponent(turnId)}/calls/${encodeURIComponent(callId)}`, {}, options);
   }
 
   /** Declare the files of a workspace trusted (`POST /api/agents/{id}/trust-files`). */

@@ -94,6 +94,8 @@ export interface HookTrace {
  * is itself a name of the registry, an absolute path or an https URL.
  */
 export interface InstallBody4 {
+  /** Whether its hooks may use the network if it asks for that. Default: no; of an upgrade, as before. */
+  allow_network?: boolean | null;
   /** Branch of the repository. */
   branch?: string | null;
   /** Name in the registry. */
@@ -111,6 +113,8 @@ export interface Installed2 {
   /** True. */
   installed: boolean;
   name: string;
+  /** Whether its hooks may use the network. */
+  network: boolean;
   /** Its folder. */
   path: string;
   /** False: a reload of the configuration activates it. */
@@ -151,6 +155,8 @@ export interface PluginDetail {
   languages: string[];
   /** Its name. */
   name: string;
+  /** Whether its hooks may use the network. */
+  network: boolean;
   /** Its folder. */
   path: string;
   /** Plugins that it needs. */
@@ -165,6 +171,8 @@ export interface PluginDetail {
   source: string;
   /** Its version. */
   version: string;
+  /** Whether its manifest asks for the network. */
+  wants_network: boolean;
   /** Warnings. */
   warnings: string[];
 }

@@ -47,7 +47,7 @@ export interface KeyBody {
 
 /** All providers. */
 export interface ListShape {
-  providers: ProviderView[];
+  providers: WithCalls[];
   /** How many. */
   total: number;
 }
@@ -82,14 +82,101 @@ export interface LoginState {
   status: string;
 }
 
-/** A provider in detail. */
-export interface ProviderDetail {
+/** Why a call failed. */
+export interface ProviderFault {
+  at: string;
+  /** Error code, such as `provider_auth`. */
+  code: string;
+  error: string;
+}
+
+/** How calls to a provider have gone since the daemon started. */
+export interface ProviderHealth {
+  /** The newest error; null if a call has succeeded, or the key or endpoint was changed, since. */
+  last_error: ProviderFault | null;
+  last_success_at: string | null;
+  /** When calls go on; null if they are not held back. */
+  resumes_at: string | null;
+  /**
+   * `ok`; `failing`: the newest call failed; `limited`: the provider limits its calls, and they wait; `paused`: it
+   * failed again and again, and is not asked for a while.
+   */
+  state: string;
+  /** Calls that wait for it. */
+  waiting: number;
+}
+
+/** Result of a provider test. */
+export interface ProviderTested {
+  /** Prompt tokens. */
+  input_tokens: number;
+  /** Milliseconds from the request to the end of the response. */
+  latency_ms: number;
+  /** Model. */
+  model_tested: string;
+  /** Output tokens. */
+  output_tokens: number;
+  /** The provider. */
+  provider: string;
+  /** Always `ok`. */
+  status: string;
+}
+
+/** Parameters of `POST /api/providers/{name}/test`. */
+export interface ProvidersTestQuery {
+  /** Model. Default: the provider's default model. */
+  model?: string;
+}
+
+/** Base URL of a provider. */
+export interface UrlBody {
+  /** Base URL of its API; null or empty restores the configured one. */
+  url?: string | null;
+}
+
+/** Base URL in effect. */
+export interface UrlSet {
+  /** Base URL in effect. */
+  base_url: string;
+  provider: string;
+  /** `updated` or `removed`. */
+  status: string;
+}
+
+/** A provider with how its calls go. */
+export interface WithCalls {
+  /** `configured`, `no_key_needed` or `not_configured`. */
+  auth_status: string;
+  /** Base URL. */
+  base_url: string;
+  /** How its calls have gone since the daemon started; null if it was not asked yet. */
+  calls: ProviderHealth | null;
+  /** Whether it supports sign-in (`oauth/start`). */
+  device_flow: boolean;
+  /** Display name. */
+  display_name: string;
+  /** Environment variable of its key; absent if it has none. */
+  env_var?: string | null;
+  /** Source of its key: `vault`, `oauth` or `environment`; null if it has none. */
+  key_source: string | null;
+  /** Whether it is a local runtime, which `detect` can find. */
+  local: boolean;
+  /** Number of its models in the catalog. */
+  model_count: number;
+  /** Name used in manifests and routes. */
+  name: string;
+}
+
+/** A provider with how its calls go. */
+export interface WithCalls2 {
   /** `configured`, `no_key_needed` or `not_configured`. */
   auth_status: string;
   /** Base URL. */
   base_url: string;
   /** Whether `base_url` was set over the API. */
   base_url_override: boolean;
+  /** How its calls have gone since the daemon started; null if it was not asked yet. */
+  calls: ProviderHealth | null;
   /** Context window of models without a known one, in tokens. */
   context_tokens: number;
   /** Default model; null if it has none. */
@@ -116,65 +203,6 @@ export interface ProviderDetail {
   problem: string | null;
 }
 
-/** Result of a provider test. */
-export interface ProviderTested {
-  /** Prompt tokens. */
-  input_tokens: number;
-  /** Milliseconds from the request to the end of the response. */
-  latency_ms: number;
-  /** Model. */
-  model_tested: string;
-  /** Output tokens. */
-  output_tokens: number;
-  /** The provider. */
-  provider: string;
-  /** Always `ok`. */
-  status: string;
-}
-
-/** A provider. */
-export interface ProviderView {
-  /** `configured`, `no_key_needed` or `not_configured`. */
-  auth_status: string;
-  /** Base URL. */
-  base_url: string;
-  /** Whether it supports sign-in (`oauth/start`). */
-  device_flow: boolean;
-  /** Display name. */
-  display_name: string;
-  /** Environment variable of its key; absent if it has none. */
-  env_var?: string | null;
-  /** Source of its key: `vault`, `oauth` or `environment`; null if it has none. */
-  key_source: string | null;
-  /** Whether it is a local runtime, which `detect` can find. */
-  local: boolean;
-  /** Number of its models in the catalog. */
-  model_count: number;
-  /** Name used in manifests and routes. */
-  name: string;
-}
-
-/** Parameters of `POST /api/providers/{name}/test`. */
-export interface ProvidersTestQuery {
-  /** Model. Default: the provider's default model. */
-  model?: string;
-}
-
-/** Base URL of a provider. */
-export interface UrlBody {
-  /** Base URL of its API; null or empty restores the configured one. */
-  url?: string | null;
-}
-
-/** Base URL in effect. */
-export interface UrlSet {
-  /** Base URL in effect. */
-  base_url: string;
-  provider: string;
-  /** `updated` or `removed`. */
-  status: string;
-}
-
 export class ProvidersApi {
   constructor(private readonly calls: Calls) {}
 
@@ -184,7 +212,7 @@ export class ProvidersApi {
   }
 
   /** Get a provider (`GET /api/providers/{name}`). */
-  get(name: string, options?: Options): Promise<ProviderDetail> {
+  get(name: string, options?: Options): Promise<WithCalls2> {
     return this.calls.json("GET", `/api/providers/${encodeURIComponent(name)}`, {}, options);
   }
 

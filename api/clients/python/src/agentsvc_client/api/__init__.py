@@ -18,6 +18,7 @@ from .catalog import AsyncCatalogApi, CatalogApi
 from .channels import AsyncChannelsApi, ChannelsApi
 from .checkpoints import AsyncCheckpointsApi, CheckpointsApi
 from .clawhub import AsyncClawhubApi, ClawhubApi
+from .cluster import AsyncClusterApi, ClusterApi
 from .commands import AsyncCommandsApi, CommandsApi
 from .comms import AsyncCommsApi, CommsApi
 from .config import AsyncConfigApi, ConfigApi
@@ -70,6 +71,7 @@ class Groups:
         self.channels = ChannelsApi(calls)
         self.checkpoints = CheckpointsApi(calls)
         self.clawhub = ClawhubApi(calls)
+        self.cluster = ClusterApi(calls)
         self.commands = CommandsApi(calls)
         self.comms = CommsApi(calls)
         self.config = ConfigApi(calls)
@@ -120,6 +122,7 @@ class AsyncGroups:
         self.channels = AsyncChannelsApi(calls)
         self.checkpoints = AsyncCheckpointsApi(calls)
         self.clawhub = AsyncClawhubApi(calls)
+        self.cluster = AsyncClusterApi(calls)
         self.commands = AsyncCommandsApi(calls)
         self.comms = AsyncCommsApi(calls)
         self.config = AsyncConfigApi(calls)

@@ -98,7 +98,7 @@ class SendBody(TypedDict):
     """Its URL, in place of `agent_id`."""
 
 
-class SentPart(TypedDict):
+class SentPart2(TypedDict):
     """A part of an answer."""
 
     text: str
@@ -107,7 +107,7 @@ class SentPart(TypedDict):
 class SentResult(TypedDict):
     """What an external agent answered. Text of others."""
 
-    parts: List[SentPart]
+    parts: List[SentPart2]
     role: str
     """`agent`"""
 

@@ -705,6 +705,8 @@ class OpenShape(TypedDict):
     """`queued`, `reserving`, `calling`, `waiting_for_tools` or `stopping`."""
     tool_calls: int
     turn_id: str
+    waiting: NotRequired[WaitingShape | None]
+    """What holds up its model call; left out if nothing does."""
 
 
 class OwnerBody(TypedDict):
@@ -712,6 +714,19 @@ class OwnerBody(TypedDict):
 
     user_id: NotRequired[str | None]
     """The user; null for the installation."""
+
+
+class Parts(TypedDict):
+    """The tokens of a prompt, estimated."""
+
+    assistant: int
+    """Responses of the model and its tool calls."""
+    results: int
+    """Results of tools."""
+    system: int
+    tools: int
+    user: int
+    """Messages of people, triggers and other agents."""
 
 
 class PromptExperimentItemList(TypedDict):
@@ -882,6 +897,107 @@ class Results(TypedDict):
     total: int
 
 
+class SentDetail(TypedDict):
+    """A model call with what was sent."""
+
+    id: int
+    messages: List[SentMessageShape]
+    """The messages, oldest first."""
+    system: str
+    """The system text."""
+    system_tokens: int
+    """Estimate of its tokens."""
+    tools: List[SentToolShape]
+    """The tools that the model could call."""
+
+
+class SentList(TypedDict):
+    """The model calls of a turn."""
+
+    calls: List[SentShape]
+    total: int
+    """How many."""
+
+
+class SentMessageShape(TypedDict):
+    """A message of a prompt."""
+
+    parts: List[SentPart]
+    """Its parts, in order. What a model thought is sent back to it in the form of its provider and shown as text."""
+    role: str
+    """`User`, `Assistant` or `Tool`."""
+    tokens: int
+    """Estimate of its tokens."""
+
+
+SentPart: TypeAlias = "SentPartText | SentPartThinking | SentPartToolCall | SentPartToolResult | SentPartImage"
+"""A part of a message."""
+
+
+class SentPartImage(TypedDict):
+    bytes: int
+    media_type: str
+    type: Literal['image']
+
+
+class SentPartText(TypedDict):
+    text: str
+    type: Literal['text']
+
+
+class SentPartThinking(TypedDict):
+    text: str
+    type: Literal['thinking']
+
+
+class SentPartToolCall(TypedDict):
+    input: str
+    name: str
+    type: Literal['tool_call']
+
+
+class SentPartToolResult(TypedDict):
+    content: str
+    is_error: bool
+    name: str
+    type: Literal['tool_result']
+
+
+class SentShape(TypedDict):
+    """A model call. Tokens are estimates; the usage of the trace is what the provider counted."""
+
+    context_tokens: int
+    """Context window of the model in tokens."""
+    cut: bool
+    """Whether earlier messages were left out because they did not fit."""
+    id: int
+    max_tokens: int | None
+    """Limit of the response in tokens; null if none was sent."""
+    messages: int
+    model: str
+    number: int
+    """Number of the call in its turn; a fallback model has the number of the model that it stands in for."""
+    provider: str
+    sent_at: str
+    temperature: float | None
+    tokens: Parts
+    """Tokens of the prompt by what they are for."""
+    tools: int
+    tries: List[TryShape]
+    """Its tries. More than one: the others failed and were repeated."""
+
+
+class SentToolShape(TypedDict):
+    """A tool as the model saw it."""
+
+    description: str
+    input_schema: Any
+    """JSON schema of its input."""
+    name: str
+    tokens: int
+    """Estimate of its tokens."""
+
+
 class Servers(TypedDict):
     """The attached MCP servers."""
 
@@ -911,6 +1027,8 @@ class StepShape(TypedDict):
 
     cost_usd: NotRequired[float | None]
     duration_ms: int
+    error: NotRequired[str | None]
+    """Why it failed: the beginning of its error."""
     input_tokens: NotRequired[int | None]
     kind: str
     """`model` or `tool`."""
@@ -1033,6 +1151,16 @@ class TraceShape(TypedDict):
     turn_id: str
 
 
+class TryShape(TypedDict):
+    """A try of a model call."""
+
+    code: NotRequired[str | None]
+    """Error code of a failure."""
+    duration_ms: int
+    error: NotRequired[str | None]
+    started_at: str
+
+
 class Turns(TypedDict):
     """Turns by outcome."""
 
@@ -1084,6 +1212,19 @@ class VariantBody(TypedDict):
     """Name. Default: a letter."""
     prompt_version_id: NotRequired[str | None]
     """Required: a version of the agent's prompt."""
+
+
+class WaitingShape(TypedDict):
+    """Why a model call does not go on."""
+
+    code: str
+    """Error code, such as `provider_rate_limited`."""
+    error: str
+    provider: str
+    tries: int
+    """Tries that failed so far."""
+    until: str | None
+    """When the call goes on; null if that is not known."""
 
 
 Window = TypedDict(
@@ -1336,6 +1477,14 @@ class AgentsApi:
     def list_all_traces(self, id: str, /, **query: Unpack[AgentsListTracesQuery]) -> Iterator[TraceShape]:
         """As `list_traces`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages(f"/api/agents/{quote(id)}/traces", "traces", query)
+
+    def list_trace_calls(self, id: str, turn_id: str, /) -> SentList:
+        """List what a turn sent to models (`GET /api/agents/{id}/traces/{turn_id}/calls`)."""
+        return self._calls.json("GET", f"/api/agents/{quote(id)}/traces/{quote(turn_id)}/calls")
+
+    def get_trace_call(self, id: str, turn_id: str, call_id: str, /) -> SentDetail:
+        """Get the prompt of a model call as sent (`GET /api/agents/{id}/traces/{turn_id}/calls/{call_id}`)."""
+        return self._calls.json("GET", f"/api/agents/{quote(id)}/traces/{quote(turn_id)}/calls/{quote(call_id)}")
 
     def trust_files(self, id: str, /) -> FilesTrusted:
         """Declare the files of a workspace trusted (`POST /api/agents/{id}/trust-files`)."""
@@ -1590,6 +1739,14 @@ class AsyncAgentsApi:
     def list_all_traces(self, id: str, /, **query: Unpack[AgentsListTracesQuery]) -> AsyncIterator[TraceShape]:
         """As `list_traces`: the items of this page and of all that follow, read page by page."""
         return self._calls.pages(f"/api/agents/{quote(id)}/traces", "traces", query)
+
+    async def list_trace_calls(self, id: str, turn_id: str, /) -> SentList:
+        """List what a turn sent to models (`GET /api/agents/{id}/traces/{turn_id}/calls`)."""
+        return await self._calls.json("GET", f"/api/agents/{quote(id)}/traces/{quote(turn_id)}/calls")
+
+    async def get_trace_call(self, id: str, turn_id: str, call_id: str, /) -> SentDetail:
+        """Get the prompt of a model call as sent (`GET /api/agents/{id}/traces/{turn_id}/calls/{call_id}`)."""
+        return await self._calls.json("GET", f"/api/agents/{quote(id)}/traces/{quote(turn_id)}/calls/{quote(call_id)}")
 
     async def trust_files(self, id: str, /) -> FilesTrusted:
         """Declare the files of a workspace trusted (`POST /api/agents/{id}/trust-files`)."""

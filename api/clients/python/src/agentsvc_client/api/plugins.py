@@ -106,6 +106,8 @@ class InstallBody4(TypedDict):
     """Where to install from. `source` is `registry` (with `name`), `local` (with `path`) or `git` (with `url`); or it
     is itself a name of the registry, an absolute path or an https URL."""
 
+    allow_network: NotRequired[bool | None]
+    """Whether its hooks may use the network if it asks for that. Default: no; of an upgrade, as before."""
     branch: NotRequired[str | None]
     """Branch of the repository."""
     name: NotRequired[str | None]
@@ -124,6 +126,8 @@ class Installed2(TypedDict):
     installed: bool
     """True."""
     name: str
+    network: bool
+    """Whether its hooks may use the network."""
     path: str
     """Its folder."""
     restart_required: bool
@@ -165,6 +169,8 @@ class PluginDetail(TypedDict):
     """Languages that it has a name in."""
     name: str
     """Its name."""
+    network: bool
+    """Whether its hooks may use the network."""
     path: str
     """Its folder."""
     plugin_depends: List[str]
@@ -179,6 +185,8 @@ class PluginDetail(TypedDict):
     """Where it was installed from; empty if it was put there by hand."""
     version: str
     """Its version."""
+    wants_network: bool
+    """Whether its manifest asks for the network."""
     warnings: List[str]
     """Warnings."""
 

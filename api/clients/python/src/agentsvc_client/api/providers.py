@@ -59,7 +59,7 @@ class KeyBody(TypedDict):
 class ListShape(TypedDict):
     """All providers."""
 
-    providers: List[ProviderView]
+    providers: List[WithCalls]
     total: int
     """How many."""
 
@@ -96,39 +96,28 @@ class LoginState(TypedDict):
     """`pending`, `authorized`, `expired` or `denied`."""
 
 
-class ProviderDetail(TypedDict):
-    """A provider in detail."""
+class ProviderFault(TypedDict):
+    """Why a call failed."""
 
-    auth_status: str
-    """`configured`, `no_key_needed` or `not_configured`."""
-    base_url: str
-    """Base URL."""
-    base_url_override: bool
-    """Whether `base_url` was set over the API."""
-    context_tokens: int
-    """Context window of models without a known one, in tokens."""
-    default_model: str | None
-    """Default model; null if it has none."""
-    device_flow: bool
-    """Whether it supports sign-in (`oauth/start`)."""
-    display_name: str
-    """Display name."""
-    driver: str
-    """Driver: `openai`, `anthropic`, ..."""
-    env_var: NotRequired[str | None]
-    """Environment variable of its key; absent if it has none."""
-    key_source: str | None
-    """Source of its key: `vault`, `oauth` or `environment`; null if it has none."""
-    local: bool
-    """Whether it is a local runtime, which `detect` can find."""
-    model_count: int
-    """Number of its models in the catalog."""
-    name: str
-    """Name used in manifests and routes."""
-    needs_key: bool
-    """Whether calls need a key."""
-    problem: str | None
-    """Why the stored key cannot be used; null if it can."""
+    at: str
+    code: str
+    """Error code, such as `provider_auth`."""
+    error: str
+
+
+class ProviderHealth(TypedDict):
+    """How calls to a provider have gone since the daemon started."""
+
+    last_error: ProviderFault | None
+    """The newest error; null if a call has succeeded, or the key or endpoint was changed, since."""
+    last_success_at: str | None
+    resumes_at: str | None
+    """When calls go on; null if they are not held back."""
+    state: str
+    """`ok`; `failing`: the newest call failed; `limited`: the provider limits its calls, and they wait; `paused`: it
+    failed again and again, and is not asked for a while."""
+    waiting: int
+    """Calls that wait for it."""
 
 
 class ProviderTested(TypedDict):
@@ -146,29 +135,6 @@ class ProviderTested(TypedDict):
     """The provider."""
     status: str
     """Always `ok`."""
-
-
-class ProviderView(TypedDict):
-    """A provider."""
-
-    auth_status: str
-    """`configured`, `no_key_needed` or `not_configured`."""
-    base_url: str
-    """Base URL."""
-    device_flow: bool
-    """Whether it supports sign-in (`oauth/start`)."""
-    display_name: str
-    """Display name."""
-    env_var: NotRequired[str | None]
-    """Environment variable of its key; absent if it has none."""
-    key_source: str | None
-    """Source of its key: `vault`, `oauth` or `environment`; null if it has none."""
-    local: bool
-    """Whether it is a local runtime, which `detect` can find."""
-    model_count: int
-    """Number of its models in the catalog."""
-    name: str
-    """Name used in manifests and routes."""
 
 
 class ProvidersTestQuery(TypedDict):
@@ -195,6 +161,68 @@ class UrlSet(TypedDict):
     """`updated` or `removed`."""
 
 
+class WithCalls(TypedDict):
+    """A provider with how its calls go."""
+
+    auth_status: str
+    """`configured`, `no_key_needed` or `not_configured`."""
+    base_url: str
+    """Base URL."""
+    calls: ProviderHealth | None
+    """How its calls have gone since the daemon started; null if it was not asked yet."""
+    device_flow: bool
+    """Whether it supports sign-in (`oauth/start`)."""
+    display_name: str
+    """Display name."""
+    env_var: NotRequired[str | None]
+    """Environment variable of its key; absent if it has none."""
+    key_source: str | None
+    """Source of its key: `vault`, `oauth` or `environment`; null if it has none."""
+    local: bool
+    """Whether it is a local runtime, which `detect` can find."""
+    model_count: int
+    """Number of its models in the catalog."""
+    name: str
+    """Name used in manifests and routes."""
+
+
+class WithCalls2(TypedDict):
+    """A provider with how its calls go."""
+
+    auth_status: str
+    """`configured`, `no_key_needed` or `not_configured`."""
+    base_url: str
+    """Base URL."""
+    base_url_override: bool
+    """Whether `base_url` was set over the API."""
+    calls: ProviderHealth | None
+    """How its calls have gone since the daemon started; null if it was not asked yet."""
+    context_tokens: int
+    """Context window of models without a known one, in tokens."""
+    default_model: str | None
+    """Default model; null if it has none."""
+    device_flow: bool
+    """Whether it supports sign-in (`oauth/start`)."""
+    display_name: str
+    """Display name."""
+    driver: str
+    """Driver: `openai`, `anthropic`, ..."""
+    env_var: NotRequired[str | None]
+    """Environment variable of its key; absent if it has none."""
+    key_source: str | None
+    """Source of its key: `vault`, `oauth` or `environment`; null if it has none."""
+    local: bool
+    """Whether it is a local runtime, which `detect` can find."""
+    model_count: int
+    """Number of its models in the catalog."""
+    name: str
+    """Name used in manifests and routes."""
+    needs_key: bool
+    """Whether calls need a key."""
+    problem: str | None
+    """Why the stored key cannot be used; null if it can."""
+
+
 class ProvidersApi:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -203,7 +231,7 @@ class ProvidersApi:
         """List providers and the status of their keys (`GET /api/providers`)."""
         return self._calls.json("GET", "/api/providers")
 
-    def get(self, name: str, /) -> ProviderDetail:
+    def get(self, name: str, /) -> WithCalls2:
         """Get a provider (`GET /api/providers/{name}`)."""
         return self._calls.json("GET", f"/api/providers/{quote(name)}")
 
@@ -244,7 +272,7 @@ class AsyncProvidersApi:
         """List providers and the status of their keys (`GET /api/providers`)."""
         return await self._calls.json("GET", "/api/providers")
 
-    async def get(self, name: str, /) -> ProviderDetail:
+    async def get(self, name: str, /) -> WithCalls2:
         """Get a provider (`GET /api/providers/{name}`)."""
         return await self._calls.json("GET", f"/api/providers/{quote(name)}")
 

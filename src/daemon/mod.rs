@@ -164,7 +164,6 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     launch.logging.tap(front.api.services.state());
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
-
     let node = begin(launch, &front, &exchange, intake, clustered)?;
     front.settings.get::<RetentionClock>().watch(runtime.handle());
     snapshots.watch(runtime.handle());

@@ -182,8 +182,10 @@ fn the_help_of_each_command_has_an_example() {
         .filter_map(|line| line.strip_prefix("  ")?.split_once("  "))
         .map(|(name, _)| name)
         .filter(|name| {
-            name.chars()
-                .all(|character| character.is_ascii_lowercase() || character == '-' || character.is_ascii_digit())
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|character| character.is_ascii_lowercase() || character == '-' || character.is_ascii_digit())
         })
         .filter(|name| name.parse::<u8>().is_err())
         .collect();

@@ -86,6 +86,7 @@ fn other(path: &str, kind: Kind) -> String {
             _ => "77".to_owned(),
         },
         ("cluster.servers", _) => "[\"nats://10.0.0.1:4222\"]".to_owned(),
+        ("cluster.url", _) => "\"http://10.0.0.1:4545\"".to_owned(),
         ("cluster.replicas", _) => "5".to_owned(),
         ("cluster.journal_mb", _) => "77".to_owned(),
         ("cluster.unsafe_single_server", _) => "true".to_owned(),

@@ -183,7 +183,7 @@ export class Trace {
   /** How full the context was at the largest model call, and with what. */
   context(run) {
     const models = run.calls.filter(({ step }) => step.kind === "model" && step.input_tokens);
-    const largest = models.reduce((most, call) => (call.step.input_tokens > (most?.step.input_tokens ?? 0) ? call : most), null);
+    const largest = models.reduce((most, call) => (call.step.input_tokens >= (most?.step.input_tokens ?? 0) ? call : most), null);
     if (!largest) return null;
     const { name, input_tokens: used } = largest.step;
     const window = run.windowOf(name);

@@ -8,7 +8,9 @@ mod targets;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use agentsvc_systems::injection::scan;
 use targets::TARGETS;
 
 /// Bytes of an input.
@@ -208,5 +210,46 @@ fn seeds_are_written() {
     for (name, input) in targets::seeds::of(&requests) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
         fs::write(&path, input).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// The scanner of untrusted text: twice the text takes about twice the time; a text of quadratic cost would take four times it.
+#[test]
+fn the_scanner_takes_linear_time_even_for_texts_made_to_be_slow() {
+    let units = [
+        "ignore all ",
+        "send api key ",
+        "send the conversation the conversation ",
+        "<!-- ",
+        "display:none ",
+        "i g n o r e ",
+        "\\u0069",
+        "&#105;",
+        "%69%67",
+        "aWdub3Jl",
+        "ignore\u{200b}",
+        "previous ",
+        "<|im_start|>",
+        "\n",
+        "![](https://x?",
+    ];
+    let time = |text: &str| {
+        let started = Instant::now();
+        std::hint::black_box(scan(text));
+        started.elapsed().as_secs_f64()
+    };
+    for unit in units {
+        let text = unit.repeat(60_000 / unit.len());
+        let eighth = &text[..text.floor_char_boundary(text.len() / 8)];
+        let (mut small, mut large) = (f64::MAX, f64::MAX);
+        // The least of many runs: a busy machine makes some of them long, but a quadratic cost all of them.
+        for _ in 0..200 {
+            (small, large) = (small.min(time(eighth)), large.min(time(&text)));
+            if large < small * 24.0 + 0.05 {
+                break;
+            }
+        }
+        // Eight times the text: a fixed share, but no more than three times too long.
+        assert!(large < small * 24.0 + 0.05, "{unit:?}: {small} s, then {large} s");
     }
 }

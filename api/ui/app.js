@@ -308,7 +308,7 @@ async function showPalette() {
 /** With a key of this tab, or as a person with a session. */
 const isSignedIn = () => api.key.get() !== null || me().kind === "session";
 
-/** Asks about changes that are not saved before the session ends: whoever stays to save them still may. */
+/** Asks about changes that are not saved before the session ends, which can then still be saved. */
 async function signOut() {
   if (!(await mayLeave())) return;
   if (me().kind === "session") await api.call("POST", "/api/auth/logout");

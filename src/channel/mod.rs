@@ -145,5 +145,5 @@ pub(crate) fn start(
     api.services.provide::<dyn Channels>(Arc::clone(&registry) as _);
     api.services.provide::<dyn WebChats>(Arc::clone(&registry.sites) as _);
     api.services.provide::<dyn ChannelOut>(Arc::clone(&registry) as _);
-    handle.spawn(registry.follow((exchange.starts(), exchange.ends())));
+    handle.spawn(registry.follow((exchange.starts(), exchange.is_given_away())));
 }

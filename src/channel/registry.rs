@@ -73,6 +73,13 @@ impl Drop for Running {
     }
 }
 
+/// Waits until the world is given up to another node.
+async fn until(is_given_away: &mut watch::Receiver<bool>) {
+    if is_given_away.wait_for(|is| *is).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// What a change did.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
@@ -115,14 +122,21 @@ impl Registry {
     }
 
     /// Follows the configuration and the worlds, until the daemon stops.
-    pub(crate) async fn follow(self: Arc<Self>, (mut starts, mut ends): (watch::Receiver<()>, watch::Receiver<()>)) {
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        (mut starts, mut is_given_away): (watch::Receiver<()>, watch::Receiver<bool>),
+    ) {
         let mut changes = self.settings.changes();
         let mut was_given_away = false;
         self.apply().await;
         loop {
             tokio::select! {
                 Ok(()) = changes.changed() => drop(self.apply().await),
-                Ok(()) = ends.changed() => {
+                // Both may have come to pass meanwhile: what holds now counts, whichever is heard of first.
+                Ok(()) = is_given_away.changed() => {
+                    if !*is_given_away.borrow() {
+                        continue;
+                    }
                     // The adapters of the node that owns the world from here on take the messages.
                     self.may_start.send_replace(false);
                     let _one_by_one = self.turn.lock().await;
@@ -130,11 +144,18 @@ impl Registry {
                     was_given_away = true;
                 }
                 Ok(()) = starts.changed() => {
+                    if *is_given_away.borrow() {
+                        continue;
+                    }
                     if std::mem::take(&mut was_given_away) {
                         self.apply().await;
                     }
-                    // It must know a channel before messages come.
-                    self.tell().await;
+                    let mut given_away = is_given_away.clone();
+                    // It must know a channel before messages come; a world that is another node's by now is not told.
+                    tokio::select! {
+                        () = self.tell() => {}
+                        () = until(&mut given_away) => continue,
+                    }
                     self.may_start.send_replace(true);
                     self.carry_out_pending().await;
                 }

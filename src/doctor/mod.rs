@@ -52,7 +52,7 @@ pub const DOMAIN: Domain = Domain {
             ])])
             .examples(&[
                 Example::new("audit list --event-type tool_called", "List the newest calls of tools"),
-                Example::new("audit verify", "Check that nobody changed the log"),
+                Example::new("audit verify", "Check that the log was not changed"),
             ])
             .under(Group::Operations),
     ],

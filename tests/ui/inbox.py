@@ -129,7 +129,7 @@ Object.defineProperty(document, "hidden", { get: () => window.away });"""
 
 
 def case_notifications_are_turned_on_and_off_in_the_settings(stage):
-    """Whoever said “not now” finds the switch, and what was dismissed comes back."""
+    """A person who said “not now” finds the switch, and what was dismissed comes back."""
     agent = stage.daemon.agent("ops")
     spender = stage.daemon.agent("spender")
     stage.daemon.call("POST", f"/api/agents/{spender}/message", {"message": "hello"})

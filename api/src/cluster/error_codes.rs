@@ -9,6 +9,6 @@ agentsvc_components::error_codes! {
     CLUSTER_NOT_READY = "cluster_not_ready", [409], "Look at `GET /api/cluster/nodes`; wait until the node has caught up.";
     /// The servers that hold the journal do not answer.
     JOURNAL_UNAVAILABLE = "journal_unavailable", [503], "Retry after the time in `Retry-After`; check the NATS servers.";
-    /// It was begun, but nobody said that it came to an end.
+    /// It was started, and its outcome is not known.
     CLUSTER_UNKNOWN = "cluster_unknown", [504], "Look at `GET /api/cluster` until it shows an owner.";
 }

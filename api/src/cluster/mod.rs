@@ -125,7 +125,7 @@ pub struct ClusterStatus {
     pub stream: Option<StreamRow>,
     /// The servers that hold it, as far as they are known.
     pub servers: Vec<ServerRow>,
-    /// What is wrong, each in one sentence for people; empty when all is well.
+    /// Problems, each in one sentence for people; empty without any.
     pub problems: Vec<String>,
 }
 

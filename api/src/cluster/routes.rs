@@ -25,7 +25,7 @@ use crate::http::route::{Reply, Route};
 const OFF: Reply = Reply::error(404, "this daemon is no node of a cluster, or there is no such node or world");
 /// The errors of what cannot be done now.
 const BUSY: Reply = Reply::error(409, "the world is being moved, or the node cannot own it now");
-const UNKNOWN: Reply = Reply::error(504, "it was begun, but nobody said that it came to an end");
+const UNKNOWN: Reply = Reply::error(504, "it was started, and its outcome is not known");
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/cluster", "Get the cluster", |call| Box::pin(cluster(call))).near().replies(&[Reply::json::<
@@ -145,7 +145,7 @@ pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
     out.gauge("agentsvc_cluster_has_owner", "1 if this node knows of an owner.", u8::from(has_owner));
     out.gauge("agentsvc_cluster_epoch", "The newest epoch that this node knows.", own.epoch);
     out.gauge("agentsvc_cluster_index", "The last entry of the journal that this node has.", own.index);
-    out.gauge("agentsvc_cluster_problems", "What is wrong, as this node sees it.", status.problems.len());
+    out.gauge("agentsvc_cluster_problems", "Problems that this node sees.", status.problems.len());
     let name = "agentsvc_cluster_lag";
     out.family(name, "Entries of the journal that a node does not have yet.", "gauge");
     for node in &status.nodes {

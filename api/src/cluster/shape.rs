@@ -38,7 +38,7 @@ shape! {
         stream: Option<StreamItem> = status.stream.map(StreamItem::from),
         /// NATS servers that hold the stream.
         servers: Vec<ServerItem> = status.servers.into_iter().map(ServerItem::from).collect(),
-        /// What is wrong, one sentence each.
+        /// Problems, one sentence each.
         problems: Vec<String> = status.problems,
     }
 }
@@ -205,7 +205,7 @@ shape! {
         /// Entries of the journal whose hashes were followed.
         entries: u64 = verified.entries,
         nodes: Vec<VerifiedItem> = verified.nodes.into_iter().map(VerifiedItem::from).collect(),
-        /// What is wrong, one sentence each.
+        /// Problems, one sentence each.
         problems: Vec<String> = verified.problems,
     }
 }

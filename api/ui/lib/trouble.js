@@ -7,7 +7,7 @@ import { can, seesAll } from "./me.js";
 
 const providers = (provider) => withQuery("#/settings", { filter: provider });
 
-/** What mends an error, by its code: the words of the link, and its address. */
+/** How to fix an error, by its code: the words of the link, and its address. */
 const MENDS = {
   provider_auth: ["Set another key", providers], provider_rate_limited: ["Show the provider", providers], provider_unreachable: ["Check the endpoint", providers],
   provider_timeout: ["Check the provider", providers], provider_error: ["Show the provider", providers], provider_protocol: ["Check the endpoint", providers],

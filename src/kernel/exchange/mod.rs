@@ -143,8 +143,8 @@ pub(crate) struct Exchange {
     stats: Arc<ExchangeStats>,
     /// Tells those who wait that a world has come to life.
     starts: watch::Sender<()>,
-    /// Tells those who wait that the world was given up to another node.
-    ends: watch::Sender<()>,
+    /// Was the world given up to another node, and has it not come back?
+    is_given_away: watch::Sender<bool>,
 }
 
 impl Exchange {
@@ -160,7 +160,7 @@ impl Exchange {
             next: Mutex::new(()),
             stats,
             starts: watch::Sender::default(),
-            ends: watch::Sender::default(),
+            is_given_away: watch::Sender::default(),
         }
     }
 

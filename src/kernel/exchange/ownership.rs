@@ -28,6 +28,7 @@ impl Exchange {
         let _told_alone = handle.block_on(Arc::clone(telling).lock_owned());
         let intake = intake.unwrap_or_else(|| api.bridge.next_world());
         *current = Some(self.host.start(store, intake, entry, first)?);
+        self.is_given_away.send_replace(false);
         self.starts.send_replace(());
         Ok(())
     }
@@ -40,7 +41,7 @@ impl Exchange {
         let _told_alone = handle.block_on(Arc::clone(telling).lock_owned());
         let world = current.take()?;
         api.bridge.hold();
-        self.ends.send_replace(());
+        self.is_given_away.send_replace(true);
         let store = world.end();
         // Keys may be revoked there: when the world comes back, they are read again before one is admitted.
         api.access.keys.expect();
@@ -53,9 +54,9 @@ impl Exchange {
         self.current.lock().as_ref().and_then(|world| world.commits())
     }
 
-    /// Hears of each world that is given up to another node from now on.
-    pub(crate) fn ends(&self) -> watch::Receiver<()> {
-        self.ends.subscribe()
+    /// Says whether the world was given up to another node and has not come back, and hears when that changes.
+    pub(crate) fn is_given_away(&self) -> watch::Receiver<bool> {
+        self.is_given_away.subscribe()
     }
 
     /// Waits until the store that was given away, or did not come to life, is closed by everybody; false if it is not in time.

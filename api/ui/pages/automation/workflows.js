@@ -92,7 +92,7 @@ export async function mount(root, ctx) {
       h("section", { class: "card stack", "aria-label": "Runs" }, h("h2", {}, "Runs"), runList));
     show();
     await readRuns();
-    // What runs now is what whoever opens a workflow looks for.
+    // A run that is open is shown.
     const live = runs.find(isOpen);
     if (mine === round && wanted === null && live) ctx.go(["automation", "workflows", open.id, "runs", live.id], {}, { replace: true });
     showNames();

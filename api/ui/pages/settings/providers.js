@@ -24,7 +24,7 @@ const GROUPS = [
   { name: "On this machine", has: ({ auth_status: auth, local }) => local || auth === "no_key_needed" },
   { name: "More providers", has: () => true },
 ];
-/** What mends the last error, by its code. */
+/** How to fix the last error, by its code. */
 const ADVICE = { provider_auth: " Set another key.", provider_timeout: " Check the endpoint and the network.", provider_unreachable: " Check the endpoint and the network." };
 const EVERY_MS = 5000;
 /** Runtimes that can be looked for on this machine. */

@@ -20,7 +20,7 @@ export interface ClusterBody {
   node?: string;
   /** Name of the node that owns the world; null while none does. */
   owner?: string | null;
-  /** What is wrong, one sentence each. */
+  /** Problems, one sentence each. */
   problems?: string[];
   /** What that node is: `owner`, `standby` or `moving`. */
   role?: string;
@@ -120,7 +120,7 @@ export interface VerifiedBody {
   nodes: VerifiedItem[];
   /** Whether every node answered and has what the owner has, and nothing is wrong with the journal. */
   ok: boolean;
-  /** What is wrong, one sentence each. */
+  /** Problems, one sentence each. */
   problems: string[];
 }
 

@@ -30,7 +30,7 @@ class ClusterBody(TypedDict):
     owner: NotRequired[str | None]
     """Name of the node that owns the world; null while none does."""
     problems: NotRequired[List[str]]
-    """What is wrong, one sentence each."""
+    """Problems, one sentence each."""
     role: NotRequired[str]
     """What that node is: `owner`, `standby` or `moving`."""
     servers: NotRequired[List[ServerItem2]]
@@ -135,7 +135,7 @@ class VerifiedBody(TypedDict):
     ok: bool
     """Whether every node answered and has what the owner has, and nothing is wrong with the journal."""
     problems: List[str]
-    """What is wrong, one sentence each."""
+    """Problems, one sentence each."""
 
 
 class VerifiedItem(TypedDict):

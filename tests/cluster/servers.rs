@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -65,11 +66,21 @@ impl Drop for Process {
     }
 }
 
-/// Ports that are free now, for programs that must be told theirs.
+/// Ports that are free now, for programs that must be told theirs: below those that the system gives to connections, one of which
+/// would otherwise take a port between now and the program's start.
 pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    let listeners: Vec<_> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("a bound socket has an address")).collect()
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    /// The ports looked at: from this one on, and how many.
+    const FIRST: u16 = 10_000;
+    const PORTS: u16 = 20_000;
+    let start = (std::process::id() % u32::from(PORTS)) as u16;
+    let free = std::iter::repeat_with(|| FIRST + (start + TAKEN.fetch_add(1, Ordering::Relaxed)) % PORTS)
+        .take(usize::from(PORTS))
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .filter(|address| TcpListener::bind(address).is_ok());
+    let found: Vec<SocketAddr> = free.take(count).collect();
+    assert_eq!(found.len(), count, "loopback has free ports");
+    found
 }
 
 struct Server {
@@ -138,10 +149,16 @@ impl Servers {
     /// Waits until every server says that it is well.
     pub(crate) fn wait_well(&self) {
         for (at, server) in self.servers.iter().enumerate() {
-            until(&format!("the NATS server n{at} is well"), || {
-                let reply = Client::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
-                (reply.status == 200).then_some(())
+            let well = std::panic::catch_unwind(|| {
+                until(&format!("the NATS server n{at} is well"), || {
+                    let reply = Client::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
+                    (reply.status == 200).then_some(())
+                });
             });
+            if let Err(panic) = well {
+                eprintln!("{}", self.said());
+                std::panic::resume_unwind(panic);
+            }
         }
     }
 

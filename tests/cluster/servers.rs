@@ -113,8 +113,12 @@ impl Servers {
             // A server without routes does not start, and one with fewer than there are others does not expect all of them: the
             // rest lead nowhere.
             let nowhere = (1..SERVERS - at).map(|port| SocketAddr::from(([127, 0, 0, 1], port as u16)));
-            let others: Vec<String> =
-                links[..at].iter().map(Link::address).chain(nowhere).map(|address| format!("nats://{address}")).collect();
+            let others: Vec<String> = links[..at]
+                .iter()
+                .map(Link::address)
+                .chain(nowhere)
+                .map(|address| format!("nats://{address}"))
+                .collect();
             // What is advertised answers nobody: no server finds a way around the links.
             let text = format!(
                 "server_name: n{at}\nlisten: \"{}\"\nhttp: \"{}\"\n\

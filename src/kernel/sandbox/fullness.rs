@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use super::bounds::disk::{self, Running};
+use super::bounds::disk::{Running, there};
 use super::bounds::unnamed::unnamed_bytes;
 use super::measure::measure_at;
 use crate::kernel::free_space;
@@ -25,8 +25,6 @@ const MEASURE_REST_MAX: Duration = Duration::from_secs(10);
 const MEASURE_REST_TIMES: u32 = 10;
 /// Measures that may fail one after the other.
 const MEASURES_FAILED_MAX: u32 = 3;
-/// Where the disk lost so many bytes since the last measure, it is measured again.
-const LOST_BYTES: u64 = 16 << 20;
 
 /// Measures of what programs write that are under way at once: each remembers names, and programs may be many.
 static MEASURES: Semaphore = Semaphore::const_new(2);
@@ -56,33 +54,34 @@ pub(super) async fn until_full(
     every: Duration,
     measure: impl Fn() -> Result<Option<Full>, Errno> + Clone + Send + 'static,
 ) -> Full {
-    let running = Running::new(there(directory), supervisor);
-    let (mut next, mut soonest, mut failed, mut free_before) = (Instant::now() + every, Instant::now(), 0, u64::MAX);
+    let running = Running::new(directory, supervisor);
+    let (mut next, mut soonest, mut failed) = (Instant::now() + every, Instant::now(), 0);
     loop {
-        let free = free_space::room(there(directory)).unwrap_or(u64::MAX);
-        if running.must_end(free).await {
-            return Full::Disk;
+        let much_is_lost = async {
+            running.until_much_is_lost().await;
+            sleep_until(soonest).await;
+        };
+        tokio::select! {
+            () = running.until_it_must_end() => return Full::Disk,
+            () = sleep_until(next) => {}
+            () = much_is_lost => {}
         }
-        let now = Instant::now();
-        free_before = if free_before == u64::MAX { free } else { free_before.max(free) };
-        if now >= next || (now >= soonest && free_before - free >= LOST_BYTES) {
-            let (measure, began) = (measure.clone(), now);
-            // It is never closed.
-            let turn = MEASURES.acquire().await;
-            let measured = tokio::task::spawn_blocking(measure).await;
-            drop(turn);
-            if let Ok(Ok(Some(full))) = measured {
-                return full;
-            }
-            // What moves under every measure hides what it holds.
-            failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
-            if failed == MEASURES_FAILED_MAX {
-                return Full::Workspace;
-            }
-            let rest = (began.elapsed() * MEASURE_REST_TIMES).min(MEASURE_REST_MAX);
-            (next, soonest, free_before) = (Instant::now() + rest.max(every), Instant::now() + rest, free);
+        let (measure, began) = (measure.clone(), Instant::now());
+        // It is never closed.
+        let turn = MEASURES.acquire().await;
+        running.was_measured();
+        let measured = tokio::task::spawn_blocking(measure).await;
+        drop(turn);
+        if let Ok(Ok(Some(full))) = measured {
+            return full;
         }
-        tokio::time::sleep(disk::rest(free)).await;
+        // What moves under every measure hides what it holds.
+        failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
+        if failed == MEASURES_FAILED_MAX {
+            return Full::Workspace;
+        }
+        let rest = (began.elapsed() * MEASURE_REST_TIMES).min(MEASURE_REST_MAX);
+        (next, soonest) = (Instant::now() + rest.max(every), Instant::now() + rest);
     }
 }
 
@@ -114,11 +113,6 @@ pub(super) async fn until_server_full(directory: PathBuf, supervisor: Option<u32
         Ok((held_bytes(&measured, supervisor)? > bytes_max).then_some(Full::Workspace))
     };
     until_full(&directory, supervisor, MEASURE_SERVER_EVERY, measure).await
-}
-
-/// The directory, or the nearest one above it while it is not there: a program may remove its own.
-fn there(directory: &Path) -> &Path {
-    directory.ancestors().find(|directory| directory.is_dir()).unwrap_or(directory)
 }
 
 #[cfg(test)]

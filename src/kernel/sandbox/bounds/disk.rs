@@ -5,20 +5,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep};
 
 use super::unnamed::{unnamed_bytes, written_bytes};
-use crate::kernel::free_space::SPARE_BYTES;
+use crate::kernel::free_space::{self, SPARE_BYTES};
 
 /// With less than this all programs end.
 const LAST_BYTES: u64 = SPARE_BYTES / 2;
 /// With less than this it is looked more often.
 const NEAR_BYTES: u64 = SPARE_BYTES + (512 << 20);
+/// With less than this it is noted what programs write.
+const NOTED_BYTES: u64 = SPARE_BYTES + (8 << 30);
 /// Time between two looks, and where the end is near.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_SOON: Duration = Duration::from_millis(20);
@@ -28,111 +31,210 @@ const SOME_BYTES: u64 = 1 << 20;
 const LATELY: Duration = Duration::from_secs(5);
 /// Time that a program which is ended has to give the room back, before the next is chosen.
 const REST: Duration = Duration::from_millis(200);
-/// How long a watch waits for its look: it has the disk to guard meanwhile.
-const LOOK_WAIT: Duration = Duration::from_millis(200);
+/// A disk that lost so many bytes since a program was measured last has that program measured again.
+const LOST_BYTES: u64 = 16 << 20;
 
-/// Looks at what a program has written that are under way at once: programs that started together are due together, and each
-/// thread that looks keeps a stack and a heap until it has been idle for long.
-static LOOKS: Semaphore = Semaphore::const_new(1);
+static OF_ALL: Mutex<State> = Mutex::new(State { running: BTreeMap::new(), next: 0, disks: BTreeMap::new() });
 
-static OF_ALL: Mutex<State> = Mutex::new(State { running: BTreeMap::new(), next: 0, rests: BTreeMap::new() });
+/// One of the programs looks for all: those that only wait wake nobody.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 struct State {
     running: BTreeMap<u64, Program>,
     /// The number of the next program.
     next: u64,
-    /// Until when no other program is chosen, by file system. There are few of those.
-    rests: BTreeMap<u64, Instant>,
+    /// Those that programs were on, by file system. There are few of those.
+    disks: BTreeMap<u64, Disk>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
+struct Disk {
+    /// Until when no other program is chosen.
+    rests: Option<Instant>,
+    /// When it was noted last what programs had written.
+    noted: Option<Instant>,
+}
+
+#[derive(Clone)]
 struct Program {
-    supervisor: u32,
+    supervisor: Option<u32>,
+    directory: Arc<Path>,
     /// The file system.
     device: u64,
+    /// Told when one of the next two comes to hold.
+    told: Arc<Notify>,
     /// It must end.
-    is_chosen: bool,
-    /// What it had written at the last look that counts, and when that was; and at the one before.
-    last: (u64, Instant),
+    must_end: bool,
+    /// The disk lost much.
+    has_lost: bool,
+    /// Most bytes that were free since it was measured last, when it was looked.
+    most_free: u64,
+    /// What it had written when that was noted last, and the time before.
+    last: u64,
     before: u64,
 }
 
 impl Program {
     /// Bytes that it took lately.
     fn took(&self) -> u64 {
-        let written = written_bytes(self.supervisor).saturating_sub(self.before);
-        written.saturating_add(unnamed_bytes(self.supervisor, self.device).unwrap_or(u64::MAX / 2))
+        let Some(supervisor) = self.supervisor else { return 0 };
+        let written = written_bytes(supervisor).saturating_sub(self.before);
+        written.saturating_add(unnamed_bytes(supervisor, self.device).unwrap_or(u64::MAX / 2))
     }
 }
 
 impl State {
-    /// Chooses the program that took most on a file system, unless it has just done so. Gives those to compare.
+    /// The programs on a file system that need not end yet.
+    fn left(&self, device: u64) -> Vec<(u64, Program)> {
+        let left = self.running.iter().filter(|(_, program)| program.device == device && !program.must_end);
+        left.map(|(number, program)| (*number, program.clone())).collect()
+    }
+
+    /// The programs to compare now that a disk has too little room: none while one that was chosen gives room back.
     fn compared(&mut self, device: u64, now: Instant) -> Vec<(u64, Program)> {
-        if self.rests.get(&device).is_some_and(|until| now < *until) {
+        let disk = self.disks.entry(device).or_default();
+        if disk.rests.is_some_and(|until| now < until) {
             return Vec::new();
         }
-        self.rests.insert(device, now + REST);
-        let left = self.running.iter().filter(|(_, program)| program.device == device && !program.is_chosen);
-        left.map(|(number, program)| (*number, *program)).collect()
+        disk.rests = Some(now + REST);
+        self.left(device)
+    }
+
+    /// The programs of which it is to be noted what they have written.
+    fn noted(&mut self, device: u64, now: Instant) -> Vec<(u64, Program)> {
+        let disk = self.disks.entry(device).or_default();
+        if disk.noted.is_some_and(|noted| now < noted + LATELY) {
+            return Vec::new();
+        }
+        disk.noted = Some(now);
+        self.left(device)
+    }
+
+    /// So many bytes are free: tells the programs that this concerns.
+    fn tell(&mut self, device: u64, free: u64) {
+        for program in self.running.values_mut().filter(|program| program.device == device) {
+            program.most_free = program.most_free.max(free);
+            let (ends, loses) = (free < LAST_BYTES, program.most_free - free >= LOST_BYTES);
+            let is_news = (ends && !program.must_end) || (loses && !program.has_lost);
+            program.must_end |= ends;
+            program.has_lost |= loses;
+            if is_news {
+                program.told.notify_waiters();
+            }
+        }
     }
 }
 
 /// A program that runs, until this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct Running(u64);
+pub(in super::super) struct Running {
+    number: u64,
+    told: Arc<Notify>,
+}
 
 impl Running {
     /// It writes in the directory.
     pub(in super::super) fn new(directory: &Path, supervisor: Option<u32>) -> Self {
-        let device = fs::metadata(directory).map_or(0, |found| found.dev());
+        let device = fs::metadata(there(directory)).map_or(0, |found| found.dev());
+        let told = Arc::new(Notify::new());
+        let program = Program {
+            supervisor,
+            directory: directory.into(),
+            device,
+            told: told.clone(),
+            must_end: false,
+            has_lost: false,
+            most_free: 0,
+            last: 0,
+            before: 0,
+        };
         let mut state = OF_ALL.lock();
-        let (number, now) = (state.next, Instant::now());
+        let number = state.next;
         state.next += 1;
-        if let Some(supervisor) = supervisor {
-            let program = Program { supervisor, device, is_chosen: false, last: (0, now), before: 0 };
-            state.running.insert(number, program);
-        }
-        Self(number)
+        state.running.insert(number, program);
+        Self { number, told }
     }
 
-    /// Must it end, now that so many bytes are free?
-    pub(in super::super) async fn must_end(&self, free: u64) -> bool {
-        if free < LAST_BYTES {
-            return true;
-        }
-        let Some(program) = self.program() else { return false };
-        if program.is_chosen {
-            return true;
-        }
-        let number = self.0;
-        if free < SPARE_BYTES {
-            let compared = OF_ALL.lock().compared(program.device, Instant::now());
-            if !compared.is_empty() {
-                let _done = spawn_blocking(move || choose(compared, Program::took)).await;
+    /// Waits until it must end, because its disk is full.
+    pub(in super::super) async fn until_it_must_end(&self) {
+        loop {
+            tokio::select! {
+                () = self.until(|program| program.must_end) => return,
+                _turn = TURN.lock() => while !self.is(|program| program.must_end) {
+                    let rest = look().await;
+                    sleep(rest).await;
+                },
             }
-        } else if program.last.1.elapsed() >= LATELY {
-            // Where many wait, this round goes on without a look.
-            let Ok(_turn) = timeout(LOOK_WAIT, LOOKS.acquire()).await else { return program.is_chosen };
-            let _done = spawn_blocking(move || {
-                let written = written_bytes(program.supervisor);
-                if let Some(program) = OF_ALL.lock().running.get_mut(&number) {
-                    program.before = program.last.0;
-                    program.last = (written, Instant::now());
-                }
-            })
-            .await;
         }
-        self.program().is_some_and(|program| program.is_chosen)
     }
 
-    fn program(&self) -> Option<Program> {
-        OF_ALL.lock().running.get(&self.0).copied()
+    /// Waits until its disk has lost much since this was measured last.
+    pub(in super::super) async fn until_much_is_lost(&self) {
+        self.until(|program| program.has_lost).await;
+    }
+
+    /// What it holds was measured.
+    pub(in super::super) fn was_measured(&self) {
+        if let Some(program) = OF_ALL.lock().running.get_mut(&self.number) {
+            (program.has_lost, program.most_free) = (false, 0);
+        }
+    }
+
+    async fn until(&self, holds: fn(&Program) -> bool) {
+        loop {
+            let mut told = std::pin::pin!(self.told.notified());
+            told.as_mut().enable();
+            if self.is(holds) {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    fn is(&self, holds: fn(&Program) -> bool) -> bool {
+        OF_ALL.lock().running.get(&self.number).is_some_and(holds)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        OF_ALL.lock().running.remove(&self.0);
+        OF_ALL.lock().running.remove(&self.number);
+    }
+}
+
+/// Looks at the disks of all programs. Gives the time until the next look.
+async fn look() -> Duration {
+    let directories: BTreeMap<u64, Arc<Path>> =
+        OF_ALL.lock().running.values().map(|program| (program.device, program.directory.clone())).collect();
+    let mut rest = LOOK_EVERY;
+    for (device, directory) in directories {
+        let free = free_space::room(there(&directory)).unwrap_or(u64::MAX);
+        if free < NEAR_BYTES {
+            rest = LOOK_SOON;
+        }
+        OF_ALL.lock().tell(device, free);
+        if (LAST_BYTES..SPARE_BYTES).contains(&free) {
+            let compared = OF_ALL.lock().compared(device, Instant::now());
+            if !compared.is_empty() {
+                let _done = spawn_blocking(move || choose(compared, Program::took)).await;
+            }
+        } else if free < NOTED_BYTES {
+            let noted = OF_ALL.lock().noted(device, Instant::now());
+            if !noted.is_empty() {
+                let _done = spawn_blocking(move || note(noted)).await;
+            }
+        }
+    }
+    rest
+}
+
+/// Notes what the programs have written.
+fn note(programs: Vec<(u64, Program)>) {
+    for (number, program) in programs {
+        let written = program.supervisor.map_or(0, written_bytes);
+        if let Some(program) = OF_ALL.lock().running.get_mut(&number) {
+            (program.before, program.last) = (program.last, written);
+        }
     }
 }
 
@@ -141,14 +243,15 @@ fn choose(compared: Vec<(u64, Program)>, took: impl Fn(&Program) -> u64) {
     let sized = compared.into_iter().map(|(number, program)| (took(&program), program.supervisor, number));
     let Some((bytes, supervisor, number)) = sized.max().filter(|(bytes, ..)| *bytes >= SOME_BYTES) else { return };
     if let Some(program) = OF_ALL.lock().running.get_mut(&number) {
-        program.is_chosen = true;
+        program.must_end = true;
+        program.told.notify_waiters();
         tracing::warn!(supervisor, bytes, "the disk is almost full: the program that took most of it lately is ended");
     }
 }
 
-/// Time until the next look at a disk with so many bytes free.
-pub(in super::super) fn rest(free: u64) -> Duration {
-    if free < NEAR_BYTES { LOOK_SOON } else { LOOK_EVERY }
+/// The directory, or the nearest one above it while it is not there: a program may remove its own.
+pub(in super::super) fn there(directory: &Path) -> &Path {
+    directory.ancestors().find(|directory| directory.is_dir()).unwrap_or(directory)
 }
 
 #[cfg(test)]
@@ -160,14 +263,15 @@ mod tests {
         let (dir, other) = (tempfile::tempdir().unwrap(), Path::new("/proc"));
         let running = [3, 9, 5].map(|supervisor| Running::new(dir.path(), Some(u32::MAX - supervisor)));
         let elsewhere = Running::new(other, Some(u32::MAX - 20));
-        let took = |program: &Program| u64::from(u32::MAX - program.supervisor) * SOME_BYTES / 4;
-        let device = running[0].program().unwrap().device;
-        let compared = |now| {
-            let all = OF_ALL.lock().compared(device, now);
-            all.into_iter().filter(|(number, _)| running.iter().any(|running| running.0 == *number)).collect::<Vec<_>>()
-        };
-        let chosen = || running.each_ref().map(|running| running.program().unwrap().is_chosen);
-        let mut now = Instant::now() + Duration::from_secs(3_600);
+        let took = |program: &Program| u64::from(u32::MAX - program.supervisor.unwrap()) * SOME_BYTES / 4;
+        // A file system of their own: other tests have programs, too.
+        let device = u64::MAX;
+        for program in &running {
+            OF_ALL.lock().running.get_mut(&program.number).unwrap().device = device;
+        }
+        let compared = |now| OF_ALL.lock().compared(device, now);
+        let chosen = || running.each_ref().map(|running| running.is(|program| program.must_end));
+        let mut now = Instant::now();
         choose(compared(now), took);
         assert_eq!(chosen(), [false, true, false]);
         assert!(compared(now).is_empty(), "it has time to give the room back");
@@ -177,10 +281,44 @@ mod tests {
             // The last one took too little.
             assert_eq!(chosen(), [false, true, true]);
         }
-        assert!(running[1].must_end(u64::MAX).await && !running[0].must_end(SPARE_BYTES).await);
-        assert!(running[0].must_end(LAST_BYTES - 1).await && elsewhere.program().is_some_and(|it| !it.is_chosen));
-        let numbers = running.each_ref().map(|running| running.0);
+        running[1].until_it_must_end().await;
+        OF_ALL.lock().tell(device, LAST_BYTES);
+        assert_eq!(chosen(), [false, true, true]);
+        OF_ALL.lock().tell(device, LAST_BYTES - 1);
+        running[0].until_it_must_end().await;
+        assert!(!elsewhere.is(|program| program.must_end));
+        let numbers = running.each_ref().map(|running| running.number);
         drop(running);
         assert!(numbers.iter().all(|number| !OF_ALL.lock().running.contains_key(number)));
+    }
+
+    #[tokio::test]
+    async fn a_program_is_told_once_its_disk_lost_much_since_it_was_measured() {
+        let dir = tempfile::tempdir().unwrap();
+        let running = Running::new(dir.path(), None);
+        let device = u64::MAX - 1;
+        OF_ALL.lock().running.get_mut(&running.number).unwrap().device = device;
+        let has_lost = |free| {
+            OF_ALL.lock().tell(device, free);
+            running.is(|program| program.has_lost)
+        };
+        let free = NEAR_BYTES;
+        assert!(!has_lost(free) && !has_lost(free - LOST_BYTES + 1));
+        // Room that came meanwhile counts.
+        assert!(!has_lost(free + 2) && has_lost(free + 2 - LOST_BYTES));
+        running.until_much_is_lost().await;
+        running.was_measured();
+        assert!(!has_lost(free - LOST_BYTES) && has_lost(free - 2 * LOST_BYTES));
+    }
+
+    #[test]
+    fn what_was_written_before_the_last_notes_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let running = Running::new(dir.path(), None);
+        let device = u64::MAX - 2;
+        OF_ALL.lock().running.get_mut(&running.number).unwrap().device = device;
+        let now = Instant::now();
+        let due = |now| OF_ALL.lock().noted(device, now).len();
+        assert_eq!((due(now), due(now + LATELY / 2), due(now + LATELY)), (1, 0, 1));
     }
 }

@@ -1,13 +1,16 @@
 //! `{home}/hooks/<folder>/HOOK.yaml`.
 
 use std::fs;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_systems::kernel::glob;
 
+use crate::kernel::disk;
 use crate::kernel::text_formats::{word, words, yaml};
 
+/// What says what a hook does, in its directory.
+pub(super) const FILE: &str = "HOOK.yaml";
 /// Hooks that are read; those whose folders come later in the alphabet are left out, which the log says.
 const HOOKS_MAX: usize = 100;
 /// Bytes of one `HOOK.yaml`.
@@ -41,7 +44,7 @@ impl Hook {
 pub(super) fn load(hooks: &Path) -> Vec<Hook> {
     let Ok(folders) = fs::read_dir(hooks) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = folders.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    folders.retain(|folder| folder.join("HOOK.yaml").is_file());
+    folders.retain(|folder| folder.join(FILE).is_file());
     folders.sort_unstable();
     if folders.len() > HOOKS_MAX {
         tracing::warn!("only the first {HOOKS_MAX} event hooks are used; there are {}", folders.len());
@@ -52,19 +55,12 @@ pub(super) fn load(hooks: &Path) -> Vec<Hook> {
 
 fn one(directory: PathBuf) -> Hook {
     let folder = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut text = String::new();
-    let file = fs::File::open(directory.join("HOOK.yaml"));
-    let read = file.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
-    let problem = match read {
-        Err(error) => Some(format!("HOOK.yaml cannot be read: {error}")),
-        Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => Some(format!("HOOK.yaml is longer than {FILE_BYTES_MAX} bytes")),
-        Ok(_) => None,
-    };
+    let read = disk::read_small(&directory.join(FILE), FILE_BYTES_MAX)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)));
     let hook = Hook { name: folder.clone(), directory, folder, network: true, ..Hook::default() };
-    match problem {
-        Some(why) => Hook { problem: Some(why), ..hook },
-        None => parsed(&text, hook.clone()).unwrap_or_else(|why| Hook { problem: Some(why), ..hook }),
-    }
+    let read = read.map_err(|error| format!("HOOK.yaml cannot be read: {error}"));
+    let parsed = read.and_then(|text| parsed(&text, hook.clone()));
+    parsed.unwrap_or_else(|why| Hook { problem: Some(why), ..hook })
 }
 
 /// What the text of a file makes of a hook.

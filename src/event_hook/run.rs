@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::files::{Hook, load};
+use super::files::{FILE, Hook, load};
 use crate::kernel::sandbox::{Commands, Server, ServerProgram};
 use crate::kernel::settings::Settings;
 
@@ -228,7 +228,8 @@ async fn run(commands: &Commands, hook: &Hook, event: &str, data: &Value) -> Res
     let environment =
         vec![("HOOK_EVENT".to_owned(), OsString::from(event)), ("HOOK_EVENT_DATA".to_owned(), OsString::from(text))];
     let program = ServerProgram {
-        shown: Vec::new(),
+        // What it may do is not its own to change.
+        shown: vec![hook.directory.join(FILE)],
         memory_bytes: None,
         command,
         arguments: arguments.to_vec(),

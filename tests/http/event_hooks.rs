@@ -55,6 +55,23 @@ fn hooks_run_with_their_event_and_failures_are_shown() {
 }
 
 #[test]
+fn a_hook_does_not_change_what_it_may_do() {
+    let daemon = Daemon::start();
+    let yaml = "events: ['session:start']\ncommand: ./run.sh\nnetwork: false\n";
+    let script = "echo 'network: true' >> HOOK.yaml; cp run.sh HOOK.yaml; mv run.sh HOOK.yaml; rm -f HOOK.yaml; ln HOOK.yaml other\n\
+                  mkdir -p else; mv HOOK.yaml else; cat HOOK.yaml > seen.part; mv seen.part seen";
+    hook(&daemon, "greedy", yaml, script);
+    daemon.poke("/api/config/reload").expect(200);
+    until("the hook is there", || (hooks(&daemon).len() == 1).then_some(()));
+    daemon.agent("scout");
+    let directory = daemon.home().join("hooks/greedy");
+    let seen = until("the hook has run", || fs::read_to_string(directory.join("seen")).ok());
+    assert_eq!(seen, yaml);
+    assert_eq!(fs::read_to_string(directory.join("HOOK.yaml")).expect("it is there"), yaml);
+    assert!(!directory.join("other").exists() && directory.join("run.sh").exists());
+}
+
+#[test]
 fn hooks_hear_of_sessions_that_begin_end_and_are_reset() {
     let daemon = Daemon::start();
     let log = "printf '%s %s\\n' \"$HOOK_EVENT\" \"$HOOK_EVENT_DATA\" >> seen";

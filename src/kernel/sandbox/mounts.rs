@@ -82,6 +82,10 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
         root.mount(path, Access::Read)?;
     }
     root.show(&sandbox_spec.workspace, Access::Write, LINKS_MAX)?;
+    for path in sandbox_spec.shown.iter().filter(|path| path.starts_with(&sandbox_spec.workspace)) {
+        // It stays as it is although all around it may be changed: not written to, renamed, removed or linked.
+        root.mount(path, Access::Read)?;
+    }
     root.restrict_inner()?;
     rustix::mount::unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;

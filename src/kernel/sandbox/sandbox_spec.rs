@@ -57,7 +57,8 @@ pub(super) struct SandboxSpec {
     pub(super) workspace_id: Option<(u64, u64)>,
     /// Files and directories that it may read; with [`programs`](Self::programs) of `None` also run.
     pub(super) readable: Vec<PathBuf>,
-    /// Directories that it may read and run although they lie in something hidden; no links are on the way.
+    /// Files and directories that it may read and run although they lie in something hidden; no links are on the way. In the
+    /// workspace they cannot be changed, where it has a mount namespace.
     pub(super) shown: Vec<PathBuf>,
     /// The only files that may be run; `None`: whatever is readable, and what is in the workspace.
     pub(super) programs: Option<Vec<PathBuf>>,

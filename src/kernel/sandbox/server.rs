@@ -51,7 +51,8 @@ pub struct ServerProgram {
     pub readable: Vec<PathBuf>,
     /// What it may change beside its directory.
     pub writable: Vec<PathBuf>,
-    /// Directories that it may read and run although they lie in the home; they must be there.
+    /// Files and directories that it may read and run although they lie in the home; they must be there. Where the sandbox has a
+    /// mount namespace, it cannot change those in its directory.
     pub shown: Vec<PathBuf>,
     /// Bytes of memory; `None`: as many as commands may have. Never more than those.
     pub memory_bytes: Option<u64>,

@@ -110,7 +110,11 @@ impl Servers {
         for (at, links) in routes.iter().enumerate() {
             // One of two servers connects to the other, over one connection: where both do over links, which hide who is
             // behind them, each may go on to close the connection that the other one keeps.
-            let others: Vec<String> = links[..at].iter().map(|link| format!("nats://{}", link.address())).collect();
+            // A server without routes does not start, and one with fewer than there are others does not expect all of them: the
+            // rest lead nowhere.
+            let nowhere = (1..SERVERS - at).map(|port| SocketAddr::from(([127, 0, 0, 1], port as u16)));
+            let others: Vec<String> =
+                links[..at].iter().map(Link::address).chain(nowhere).map(|address| format!("nats://{address}")).collect();
             // What is advertised answers nobody: no server finds a way around the links.
             let text = format!(
                 "server_name: n{at}\nlisten: \"{}\"\nhttp: \"{}\"\n\

@@ -22,7 +22,7 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 19] = [
     "cold_start",
     "command_start",
     "http_load",
@@ -41,6 +41,7 @@ const PROGRAMS: [&str; 18] = [
     "audit_verify",
     "rehearsal",
     "backup",
+    "cluster",
 ];
 /// The one that takes as long as it is told to.
 const SOAK: &str = "soak";

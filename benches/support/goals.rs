@@ -68,5 +68,15 @@ goals! {
     MEMORY_BYTES, "memory_bytes", "memory_search", "resident memory per memory entry, 1M entries", "<= 64 B";
     MEMORY_REBUILD, "memory_rebuild", "memory_search", "index of 1M memory entries built while serving", "<= 60 s";
     MEMORY_TURN, "memory_turn", "memory_turn", "what memory retrieval adds to a turn, p99", "<= 2 ms";
+    CLUSTER_KILLED, "cluster_killed", "cluster", "cluster, 100,000 agents: owner killed to the next acknowledged write",
+        "<= 3 s, p99";
+    CLUSTER_FROZEN, "cluster_frozen", "cluster", "cluster, 100,000 agents: owner frozen to the next acknowledged write",
+        "<= 3 s, p99";
+    CLUSTER_LEADER, "cluster_leader", "cluster", "cluster: the stream's leader killed to the next acknowledged write",
+        "<= 12 s, p99";
+    CLUSTER_ANSWERS, "cluster_answers", "cluster", "cluster: all nodes replaced under load, 5xx but `moving`", "0";
+    CLUSTER_WAIT, "cluster_wait", "cluster", "cluster: all nodes replaced under load, longest wait", "<= 1 s";
+    CLUSTER_TURNS, "cluster_turns", "cluster", "cluster: POST message, whole durable turn", ">= 2,000/s";
+    CLUSTER_CREATES, "cluster_creates", "cluster", "cluster: POST /api/agents, durable", ">= 8,000/s";
     SOAK, "soak", "soak", "an hour of mixed load: slope of the resident memory", "0 within its noise";
 }

@@ -16,7 +16,8 @@ const AGAIN_MS: u64 = 2_000;
 pub(super) struct Watch {
     /// Since when it looks.
     began: u64,
-    /// Who opened the newest epoch, and when that was read; `None` before one was.
+    /// Who opened the newest epoch, and when that was read; or, of an epoch that was opened before, who owns it, and when that was
+    /// heard. `None` before either.
     opener: Option<(String, u64)>,
     /// The newest epoch was closed by its owner.
     is_closed: bool,
@@ -58,7 +59,11 @@ impl Watch {
         if let Some(named) = members.named() {
             self.named = Some(named);
         }
-        if !self.is_closed && (members.owner().is_some() || self.is_opening(members, now)) {
+        let owner = members.owner();
+        if let (None, Some(owner)) = (&self.opener, &owner) {
+            self.opener = Some((owner.beat.node.clone(), now));
+        }
+        if !self.is_closed && (owner.is_some() || self.is_at_work(members, now)) {
             self.lost_since = None;
             return false;
         }
@@ -71,8 +76,8 @@ impl Watch {
         rank.is_some_and(|rank| now - since >= rank as u64 * RANK_MS)
     }
 
-    /// Has another node opened the world, and is it on its way to life?
-    fn is_opening(&self, members: &Members, now: u64) -> bool {
+    /// Has another node opened the world, and is it on its way to life, or storing the last of what it did before it closes it?
+    fn is_at_work(&self, members: &Members, now: u64) -> bool {
         let Some((node, read)) = &self.opener else { return false };
         let Some(opener) = members.other(node).filter(|it| it.is_alive(now)) else { return false };
         opener.beat.role() == NodeRole::Moving || now - read < OPENING_MS
@@ -145,6 +150,22 @@ mod tests {
         assert!(!standby.after(OPENING_MS, &[("c", NodeRole::Standby)]));
         assert!(!standby.after(20_000, &[("c", NodeRole::Moving)]), "its world is being loaded");
         assert!(!standby.after(3_000, &[("c", NodeRole::Owner)]));
+    }
+
+    #[test]
+    fn it_waits_until_an_owner_has_closed_the_world_whose_opening_it_did_not_read() {
+        let mut standby = Standby::new();
+        assert!(!standby.after(3_000, &[("a", NodeRole::Owner)]));
+        standby.members.hear(super::super::members::tests::naming("a", "b"));
+        assert!(!standby.after(1_000, &[("a", NodeRole::Moving)]), "its last entries are on their way");
+        standby.read(Body::Close);
+        assert!(standby.watch.is_due(&standby.members));
+
+        let mut standby = Standby::new();
+        standby.after(3_000, &[("a", NodeRole::Owner)]);
+        standby.after(1_000, &[("a", NodeRole::Moving)]);
+        assert!(!standby.after(SILENCE_MS - 1, &[]));
+        assert!(standby.after(1, &[]), "it died over it");
     }
 
     #[test]

@@ -69,7 +69,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts everything, with more lines of configuration for each node.
     pub(crate) fn start(rest: &str) -> Self {
-        let servers = Servers::start();
+        Self::start_on(Servers::start(), rest)
+    }
+
+    /// As [`start`](Self::start), with servers that run.
+    pub(crate) fn start_on(servers: Servers, rest: &str) -> Self {
         let mut nodes: Vec<Node> = ["a", "b", "c"].map(|name| Node::new(name, &servers, rest)).into();
         nodes.iter_mut().for_each(Node::start);
         wait_for_owner(&mut nodes);

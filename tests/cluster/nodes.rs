@@ -34,7 +34,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node that is not yet started, with more lines of configuration.
     pub(crate) fn new(name: &str, servers: &Servers, rest: &str) -> Self {
-        let links: Vec<Link> = (0..SERVERS).map(|at| Link::to(servers.address(at))).collect();
+        let links: Vec<Link> = (0..SERVERS).map(|at| servers.link_to(at)).collect();
         let urls: Vec<String> = links.iter().map(|link| format!("\"nats://{}\"", link.address())).collect();
         let api = free_addresses(1)[0];
         let config = format!(

@@ -29,10 +29,19 @@ struct State {
     is_over: bool,
 }
 
+impl State {
+    fn open() -> Arc<(Mutex<Self>, Condvar)> {
+        let state = Self { mode: Mode::Open, connections: Vec::new(), is_over: false };
+        Arc::new((Mutex::new(state), Condvar::new()))
+    }
+}
+
 /// A link to one target. Dropped: every connection through it ends.
 #[derive(Debug)]
 pub(crate) struct Link {
     address: SocketAddr,
+    /// Nothing is between its clients and the target.
+    is_straight: bool,
     shared: Arc<(Mutex<State>, Condvar)>,
 }
 
@@ -48,8 +57,7 @@ impl Link {
     pub(crate) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = State { mode: Mode::Open, connections: Vec::new(), is_over: false };
-        let shared = Arc::new((Mutex::new(state), Condvar::new()));
+        let shared = State::open();
         let accepting = shared.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -60,7 +68,13 @@ impl Link {
                 connect(&accepting, client, target);
             }
         });
-        Self { address, shared }
+        Self { address, is_straight: false, shared }
+    }
+
+    /// No link at all, where what one costs would be measured, too: clients connect to `target` itself, and nothing can be set.
+    #[allow(dead_code, reason = "benches/cluster.rs has it")]
+    pub(crate) fn straight(target: SocketAddr) -> Self {
+        Self { address: target, is_straight: true, shared: State::open() }
     }
 
     /// Where clients connect.
@@ -70,6 +84,7 @@ impl Link {
 
     /// From now on it does so.
     pub(crate) fn set(&self, mode: Mode) {
+        assert!(!self.is_straight, "there is nothing that could be set");
         let mut state = lock(&self.shared);
         state.mode = mode;
         if mode == Mode::Cut {
@@ -82,6 +97,9 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
+        if self.is_straight {
+            return;
+        }
         let mut state = lock(&self.shared);
         state.is_over = true;
         end(&mut state);

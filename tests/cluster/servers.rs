@@ -95,6 +95,8 @@ pub(crate) struct Servers {
     servers: Vec<Server>,
     /// What goes from one server (row) to another (column).
     routes: Vec<Vec<Link>>,
+    /// Makes a link to an address.
+    link: fn(SocketAddr) -> Link,
 }
 
 fn program() -> PathBuf {
@@ -104,9 +106,14 @@ fn program() -> PathBuf {
 impl Servers {
     /// Starts them, and waits until they are one cluster.
     pub(crate) fn start() -> Self {
+        Self::start_over(Link::to)
+    }
+
+    /// As [`start`](Self::start), over links that `link` makes.
+    pub(crate) fn start_over(link: fn(SocketAddr) -> Link) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let (clients, monitors, peers) = (free_addresses(SERVERS), free_addresses(SERVERS), free_addresses(SERVERS));
-        let routes: Vec<Vec<Link>> = (0..SERVERS).map(|_| peers.iter().map(|peer| Link::to(*peer)).collect()).collect();
+        let routes: Vec<Vec<Link>> = (0..SERVERS).map(|_| peers.iter().map(|peer| link(*peer)).collect()).collect();
         for (at, links) in routes.iter().enumerate() {
             // One of two servers connects to the other, over one connection: where both do over links, which hide who is
             // behind them, each may go on to close the connection that the other one keeps.
@@ -134,7 +141,7 @@ impl Servers {
         }
         let servers = clients.into_iter().zip(monitors);
         let servers = servers.map(|(client, monitor)| Server { process: None, client, monitor }).collect();
-        let mut all = Self { home, servers, routes };
+        let mut all = Self { home, servers, routes, link };
         (0..SERVERS).for_each(|at| all.launch(at));
         all.wait_well();
         all
@@ -153,6 +160,11 @@ impl Servers {
     /// Where clients reach a server.
     pub(crate) fn address(&self, at: usize) -> SocketAddr {
         self.servers[at].client
+    }
+
+    /// A link for clients to a server.
+    pub(crate) fn link_to(&self, at: usize) -> Link {
+        (self.link)(self.address(at))
     }
 
     /// Waits until every server says that it is well.

@@ -270,8 +270,9 @@ pub(crate) fn command_behind(home: &Path, launcher: &[String]) -> Command {
     command
 }
 
+/// The one that `AGENTSVC_BIN` names, else the one that was built with this program.
 fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_agentsvc"))
+    std::env::var_os("AGENTSVC_BIN").map_or_else(|| env!("CARGO_BIN_EXE_agentsvc").into(), PathBuf::from)
 }
 
 fn spawn(home: &Path, environment: &[(String, String)], launcher: &[String]) -> io::Result<Child> {

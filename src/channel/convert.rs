@@ -1,5 +1,7 @@
 //! A message of an adapter in the form that the world knows.
 
+use std::borrow::Cow;
+
 use agentsvc_components::channel::message::{ChatCommand, ChatEvent, Sender};
 use agentsvc_components::kernel::limit::MESSAGE_BYTES_MAX;
 use agentsvc_systems::channel::limits::CHAT_BLOCKS_MAX;
@@ -66,7 +68,7 @@ pub(super) fn event(
         text: text.into(),
         blocks: Vec::new(),
         files: files.map(|files| files.text.into()),
-        message_id: message_id(message, &content).map(word),
+        message_id: message_id(message, &content).map(|id| word(&id)),
         reply_token: message.librefang_user.as_deref().map(Box::from),
         mentions: words(message, "mention_names").into_iter().map(|name| word(&name)).collect(),
         was_mentioned: message.flag("was_mentioned"),
@@ -97,11 +99,13 @@ pub(super) fn stand_in(
 }
 
 /// What tells it from others of its conversation. A button that is pressed names the message that it is on: that one may be
-/// pressed again, and the press counts, not the message.
-fn message_id<'a>(message: &'a Message, content: &Content) -> Option<&'a str> {
+/// pressed again, and the press counts, not the message. So does a vote, which names its poll.
+fn message_id<'a>(message: &'a Message, content: &Content) -> Option<Cow<'a, str>> {
+    let own = || message.message_id.as_deref().or_else(|| message.meta("message_id"));
     match content {
-        Content::ButtonCallback { .. } => message.meta("callback_query_id"),
-        _ => message.message_id.as_deref().or_else(|| message.meta("message_id")),
+        Content::ButtonCallback { .. } => message.meta("callback_query_id").map(Cow::Borrowed),
+        Content::PollAnswer { option_ids, .. } => own().map(|id| Cow::Owned(format!("{option_ids:?} {id}"))),
+        _ => own().map(Cow::Borrowed),
     }
 }
 
@@ -185,6 +189,13 @@ mod tests {
         };
         assert_eq!(press(json!({ "callback_query_id": "c1" })).as_deref(), Some("c1"));
         assert_eq!(press(json!({ "message_id": "7" })), None, "two presses of a message are two");
+        let vote = |options: &[u32]| {
+            converted(json!({ "user_id": "u", "user_name": "", "message_id": "p",
+                "content": { "PollAnswer": { "poll_id": "p", "option_ids": options } } }))
+            .message_id
+        };
+        assert!(vote(&[0]) != vote(&[1]) && vote(&[1]) != vote(&[]), "a vote can be changed and taken back");
+        assert_eq!(vote(&[0, 1]), vote(&[0, 1]), "one that comes again is the same");
         let relay = json!({ "user_id": "u", "user_name": "", "text": "x",
             "metadata": { "__deliver_only__": true, "__deliver_target__": "ops" } });
         assert_eq!(converted(relay).deliver_to.as_deref(), Some("ops"));

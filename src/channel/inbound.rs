@@ -189,7 +189,7 @@ async fn bring(registry: Arc<Registry>, instance: Arc<Instance>, incoming: Incom
         Ok(Received::Ignored(Why::Denied)) if is_passed_on => {
             tracing::info!(
                 channel = instance.name(),
-                "a message was not passed on: allow_send_to does not list its chat"
+                "a message was not passed on: allow_send_to does not list the chat"
             );
         }
         Ok(_) => {}

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::instance::Instance;
 use super::ledger::Handled;
 use super::registry::Registry;
+use super::takes::Takes;
 use super::wire::command::{Buttons, Send, User};
 use super::wire::content::with_labels;
 use super::wire::{Command, Content};
@@ -52,7 +53,13 @@ async fn send(registry: &Registry, instance: &Arc<Instance>, order: &SendOrder) 
         },
         Err(handled) => return handled,
     };
-    instance.send(|| command(instance, order, given)).await
+    let is_reported = Takes::of(&instance.definition).reports(given.0.as_ref());
+    match instance.send(|| command(instance, order, given)).await {
+        Handled::Sent if !is_reported => {
+            Handled::Unknown("the adapter does not report whether the platform accepted it".to_owned())
+        }
+        handled => handled,
+    }
 }
 
 /// The command that carries a message. What the adapter cannot do is left out or said otherwise.

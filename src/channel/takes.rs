@@ -68,8 +68,12 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("whatsapp", &["Image", "File", "Voice", "Location"]),
     ("zulip", &[]),
 ];
+/// What adapters of the SDK send without looking at the platform's answer.
+const UNSEEN: &[(&str, &str)] = &[("telegram", "Poll")];
 /// With this variable the adapter of WhatsApp sends texts alone.
 const WHATSAPP_GATEWAY: &str = "WHATSAPP_GATEWAY_URL";
+/// Endings of the names of recordings that WhatsApp plays, where they are not sent as files.
+const PLAYED: &[&str] = &["aac", "amr", "m4a", "mp3", "ogg", "opus"];
 
 /// The kinds of content that an adapter shows beside texts, and its name; `None` of one that is not of the SDK.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +96,13 @@ impl Takes {
         matches!(kind, "Text" | "Interactive") || self.0.is_none_or(|(_, kinds)| kinds.contains(&kind))
     }
 
+    /// Would the adapter say it if the platform refused this content?
+    pub(super) fn reports(self, content: Option<&Content>) -> bool {
+        !UNSEEN.iter().any(|(name, kind)| {
+            self.0.is_some_and(|(of, _)| of == *name) && content.is_some_and(|content| content.kind() == *kind)
+        })
+    }
+
     /// Refuses the bytes of a file where the adapter shows none: there is no URL to send in their place.
     ///
     /// # Errors
@@ -105,11 +116,25 @@ impl Takes {
         }
     }
 
+    /// Is a file a recording that the adapter plays only when it is told that it is one?
+    fn plays(self, url: &str, filename: &str) -> bool {
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        let name = if filename.contains('.') { filename } else { path };
+        let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        self.0.is_some_and(|(name, _)| name == "whatsapp") && self.shows("Voice") && PLAYED.contains(&&*ending)
+    }
+
     /// The content, or the text in its place.
     ///
     /// # Errors
     /// Why there is no text that could stand for it.
     pub(super) fn fitted(self, content: Content) -> Result<Content, String> {
+        let content = match content {
+            Content::File { url, filename } if self.plays(&url, &filename) => {
+                Content::Voice(Recording { url, ..Recording::default() })
+            }
+            content => content,
+        };
         if self.shows(content.kind()) {
             return Ok(content);
         }
@@ -199,6 +224,22 @@ mod tests {
         let edit = json!({ "EditInteractive": { "message_id": "7", "text": "t", "buttons": [] } });
         assert!(matches!(fitted("slack", edit), Ok(Content::Interactive { text, .. }) if text == "t"));
         assert_eq!(fitted("zulip", json!({ "Location": { "lat": 1.5, "lon": -2.0 } })), text("1.5, -2"));
+    }
+
+    #[test]
+    fn a_recording_by_its_url_is_played_where_it_would_be_a_file() {
+        let file = |name: &str, url: &str| json!({ "File": { "url": url, "filename": name } });
+        for (name, url) in [("file", "https://h/note.ogg?x=1.pdf"), ("note.MP3", "https://h/1")] {
+            let played = fitted("whatsapp", file(name, url));
+            assert!(matches!(&played, Ok(Content::Voice(it)) if it.url == url), "{played:?}");
+            assert!(matches!(fitted("telegram", file(name, url)), Ok(Content::File { .. })), "it looks itself");
+        }
+        for (name, url) in [("report.pdf", "https://h/note.ogg"), ("file", "https://h/ogg")] {
+            assert!(matches!(fitted("whatsapp", file(name, url)), Ok(Content::File { .. })), "{name} {url}");
+        }
+        let by_gateway = Takes(Some(("whatsapp", &[])));
+        let content = serde_json::from_value(file("file", "https://h/note.ogg")).unwrap();
+        assert_eq!(by_gateway.fitted(content), Ok(Content::Text("file\nhttps://h/note.ogg".to_owned())));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const OPTIONS_MAX: usize = 12;
 pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
     "channel_send",
     "Sends a message to a chat of a channel, such as telegram: text, a picture or file by its URL, a file of your \
-     workspace, an upload of yours, such as a picture that you generated, or a poll. Without \
+     workspace, an upload of yours, such as a picture that you generated, a place on the map, or a poll. Without \
      `recipient` it goes to the chat that you are answering. Your answer goes there by itself; use this for what is to be \
      sent beside it, or elsewhere.",
     |context, text| on_input(context, text, send),
@@ -59,6 +59,10 @@ struct Wanted {
     file_id: Option<Uuid>,
     /// Name of the file.
     filename: Option<String>,
+    /// Degrees north of a place on the map.
+    latitude: Option<f64>,
+    /// Degrees east of the place.
+    longitude: Option<f64>,
     /// Question of a poll.
     poll_question: Option<String>,
     /// Options of the poll, 2 to 12.
@@ -159,24 +163,28 @@ fn named_upload(mut wanted: Wanted) -> Result<Wanted, String> {
 }
 
 const ALONE: &str =
-    "Send a file of the workspace or an upload by itself, without `image_url`, `file_url` and `poll_question`.";
+    "Send a file of the workspace or an upload by itself, without another file, a picture, a place or a poll.";
 
-/// What goes out beside a file of the workspace or an upload: they have no caption, so that a text goes before one.
+/// What goes out beside a file of the workspace or an upload. A text that is not shown with the other content goes before it.
 fn contents(wanted: &Wanted) -> Result<Vec<SendContent>, String> {
-    let is_said = !wanted.message.trim().is_empty() || wanted.subject.as_ref().is_some_and(|text| !text.is_empty());
-    let others = [&wanted.image_url, &wanted.file_url, &wanted.poll_question];
-    let text = || content(&Wanted { file_url: None, file_path: None, file_id: None, ..wanted.clone() });
-    let has_file = wanted.file_path.is_some() || wanted.file_id.is_some();
-    let has_both = wanted.file_path.is_some() && wanted.file_id.is_some();
-    match (has_file, &wanted.file_url) {
-        (true, _) if has_both || others.iter().any(|it| it.is_some()) => Err(ALONE.to_owned()),
-        (true, _) if is_said => Ok(vec![text()?]),
-        (true, _) => Ok(Vec::new()),
-        (false, Some(_)) if is_said && wanted.poll_question.is_none() && wanted.image_url.is_none() => {
-            Ok(vec![text()?, content(wanted)?])
-        }
-        (false, _) => Ok(vec![content(wanted)?]),
+    let text = match &wanted.subject {
+        Some(subject) if !subject.is_empty() => format!("Subject: {subject}\n\n{}", wanted.message),
+        _ => wanted.message.clone(),
+    };
+    let other = other(wanted, &text)?;
+    let (has_path, has_id) = (wanted.file_path.is_some(), wanted.file_id.is_some());
+    if (has_path || has_id) && other.is_some() || has_path && has_id {
+        return Err(ALONE.to_owned());
     }
+    let is_said = !text.trim().is_empty();
+    if !is_said && other.is_none() && !has_path && !has_id {
+        return Err("The message is empty.".to_owned());
+    }
+    let is_shown = wanted.image_url.is_some() || wanted.poll_question.as_ref() == Some(&text);
+    let before = (is_said && !is_shown).then(|| SendContent { text: text.clone(), content: None });
+    let json = other.map(|content| serde_json::to_string(&content)).transpose().map_err(|error| error.to_string())?;
+    let beside = json.map(|json| SendContent { text, content: Some(json.into()) });
+    Ok(before.into_iter().chain(beside).collect())
 }
 
 /// The channel that is meant: never a guess.
@@ -195,40 +203,47 @@ async fn instance(context: &Context, wanted: &Wanted) -> Result<String, String> 
     }
 }
 
-fn content(wanted: &Wanted) -> Result<SendContent, String> {
-    let text = match &wanted.subject {
-        Some(subject) if !subject.is_empty() => format!("Subject: {subject}\n\n{}", wanted.message),
-        _ => wanted.message.clone(),
-    };
-    let other = if let Some(question) = &wanted.poll_question {
-        let options = wanted.poll_options.clone().unwrap_or_default();
-        if !(2..=OPTIONS_MAX).contains(&options.len()) {
-            return Err(format!("A poll has 2 to {OPTIONS_MAX} options."));
-        }
-        if wanted.poll_correct_option.is_some_and(|option| option as usize >= options.len()) {
-            return Err("`poll_correct_option` is the index of an option, from 0.".to_owned());
-        }
-        Some(Content::Poll {
-            question: question.clone(),
-            options,
-            is_quiz: wanted.poll_is_quiz.unwrap_or_default(),
-            correct_option_id: wanted.poll_correct_option,
-            explanation: wanted.poll_explanation.clone(),
-        })
-    } else if wanted.image_url.is_some() && wanted.file_url.is_some() {
-        return Err("Send a picture or a file, not both at once.".to_owned());
-    } else if let Some(url) = &wanted.image_url {
-        Some(Content::Image { url: url.clone(), caption: Some(text.clone()), mime_type: None })
-    } else if let Some(url) = &wanted.file_url {
+/// The one thing that is sent beside a text, or with it as its caption.
+fn other(wanted: &Wanted, text: &str) -> Result<Option<Content>, String> {
+    let place = place_on_map(wanted.latitude, wanted.longitude)?;
+    let file = wanted.file_url.as_ref().map(|url| {
         let filename = wanted.filename.clone().unwrap_or_else(|| "file".to_owned());
-        Some(Content::File { url: url.clone(), filename })
-    } else if text.trim().is_empty() {
-        return Err("The message is empty.".to_owned());
-    } else {
-        None
-    };
-    let content = other.map(|content| serde_json::to_string(&content)).transpose();
-    Ok(SendContent { text, content: content.map_err(|error| error.to_string())?.map(Into::into) })
+        Content::File { url: url.clone(), filename }
+    });
+    let caption = || Some(text.to_owned());
+    let image = wanted.image_url.clone().map(|url| Content::Image { url, caption: caption(), mime_type: None });
+    let mut all = [place, file, image, poll(wanted)?].into_iter().flatten();
+    let one = all.next();
+    if all.next().is_some() {
+        return Err("Send a picture, a file, a place or a poll, not several at once.".to_owned());
+    }
+    Ok(one)
+}
+
+fn place_on_map(latitude: Option<f64>, longitude: Option<f64>) -> Result<Option<Content>, String> {
+    match (latitude, longitude) {
+        (None, None) => Ok(None),
+        (Some(lat), Some(lon)) if lat.abs() <= 90.0 && lon.abs() <= 180.0 => Ok(Some(Content::Location { lat, lon })),
+        _ => Err("A place has a `latitude` from -90 to 90 and a `longitude` from -180 to 180.".to_owned()),
+    }
+}
+
+fn poll(wanted: &Wanted) -> Result<Option<Content>, String> {
+    let Some(question) = wanted.poll_question.clone() else { return Ok(None) };
+    let options = wanted.poll_options.clone().unwrap_or_default();
+    if !(2..=OPTIONS_MAX).contains(&options.len()) {
+        return Err(format!("A poll has 2 to {OPTIONS_MAX} options."));
+    }
+    if wanted.poll_correct_option.is_some_and(|option| option as usize >= options.len()) {
+        return Err("`poll_correct_option` is the index of an option, from 0.".to_owned());
+    }
+    Ok(Some(Content::Poll {
+        question,
+        options,
+        is_quiz: wanted.poll_is_quiz.unwrap_or_default(),
+        correct_option_id: wanted.poll_correct_option,
+        explanation: wanted.poll_explanation.clone(),
+    }))
 }
 
 #[cfg(test)]
@@ -268,19 +283,30 @@ mod tests {
     }
 
     #[test]
-    fn polls_and_files_become_content() {
-        let made = |given: serde_json::Value| content(&serde_json::from_value(given).unwrap());
+    fn polls_pictures_and_places_become_content() {
+        let made = |given: serde_json::Value| contents(&serde_json::from_value(given).unwrap());
         let plain = made(json!({ "channel": "t", "message": "hi", "subject": "S" })).unwrap();
-        assert_eq!((plain.text.as_str(), plain.content), ("Subject: S\n\nhi", None));
-        let poll = made(json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a", "b"] }));
-        assert!(poll.unwrap().content.unwrap().starts_with("{\"Poll\":"));
+        assert_eq!((plain.len(), plain[0].text.as_str(), &plain[0].content), (1, "Subject: S\n\nhi", &None));
+        let place = json!({ "channel": "t", "message": "Here", "latitude": 48.2, "longitude": -16.4 });
+        let poll = json!({ "channel": "t", "message": "Here", "poll_question": "q", "poll_options": ["a", "b"] });
+        for (given, content) in [(place, "{\"Location\":{\"lat\":48.2,\"lon\":-16.4}}"), (poll, "{\"Poll\":")] {
+            let both = made(given).unwrap();
+            assert_eq!((both.len(), both[0].text.as_str(), &both[0].content), (2, "Here", &None), "no text is lost");
+            assert!(both[1].content.as_ref().unwrap().starts_with(content), "{:?}", both[1]);
+        }
+        let said = json!({ "channel": "t", "message": "q", "poll_question": "q", "poll_options": ["a", "b"] });
+        assert_eq!(made(said).unwrap().len(), 1, "nothing is said twice");
         let image = made(json!({ "channel": "t", "message": "c", "image_url": "https://h/i" })).unwrap();
-        assert!(image.content.unwrap().contains("\"caption\":\"c\""));
+        assert!(image.len() == 1 && image[0].content.as_ref().unwrap().contains("\"caption\":\"c\""), "{image:?}");
         for wrong in [
             json!({ "channel": "t", "message": " " }),
             json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a"] }),
             json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a", "b"],
                 "poll_correct_option": 2 }),
+            json!({ "channel": "t", "message": "", "latitude": 48.2 }),
+            json!({ "channel": "t", "message": "", "latitude": 91.0, "longitude": 0.0 }),
+            json!({ "channel": "t", "message": "", "latitude": 1.0, "longitude": 0.0, "image_url": "https://h/i" }),
+            json!({ "channel": "t", "message": "", "latitude": 1.0, "longitude": 0.0, "file_path": "a" }),
         ] {
             assert!(made(wrong.clone()).is_err(), "{wrong}");
         }

@@ -30,6 +30,7 @@ PATIENCE_S = float(os.environ.get("PATIENCE_S", 60))
 
 #: The platform itself would fetch it.
 PICTURE = "https://93.184.216.34/a.png"
+RECORDING = "https://93.184.216.34/a.ogg"
 #: A picture of one point.
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
@@ -264,8 +265,6 @@ class Platform:
     refuses = True
     #: A refusal signs it out.
     signs_out = False
-    #: The cases of `shared.py` hold for it.
-    is_shared = True
     #: Its adapter shows pictures, and files that have no URL.
     shows_pictures = takes_files = False
     #: The arguments of its adapter, where they are not the usual ones.
@@ -282,6 +281,15 @@ class Platform:
     def env(self):
         """What the adapter needs."""
         raise NotImplementedError
+
+    def entry(self, **more):
+        """Its table of the configuration."""
+        keys = {"name": self.name, "command": sys.executable, "args": self.args or ["-m", f"librefang.sidecar.adapters.{self.name}"],
+                "agent": "scout", "dm_policy": "respond", "group_policy": "all", "restart_initial_backoff_ms": 20,
+                "shutdown_grace_secs": 1, **more}
+        env = ", ".join(f"{key} = {json.dumps(str(value))}" for key, value in self.env().items())
+        lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+        return "\n".join(["[[sidecar_channels]]", *lines, f"env = {{ {env} }}", self.more])
 
     def listening(self, stage):
         """Waits until the adapter hears what is said."""
@@ -337,12 +345,7 @@ class Stage:
     def __init__(self, platform):
         self.platform, self.model = platform, Model()
         self.name = platform.name
-        args = platform.args or ["-m", f"librefang.sidecar.adapters.{self.name}"]
-        env = ", ".join(f"{key} = {json.dumps(str(value))}" for key, value in platform.env().items())
-        channel = (f'[[sidecar_channels]]\nname = "{self.name}"\ncommand = {json.dumps(sys.executable)}\n'
-                   f'args = {json.dumps(args)}\nagent = "scout"\ndm_policy = "respond"\n'
-                   f'group_policy = "all"\nrestart_initial_backoff_ms = 20\nshutdown_grace_secs = 1\nenv = {{ {env} }}\n{platform.more}\n')
-        self.daemon = Daemon(self.model.config() + platform.config + channel)
+        self.daemon = Daemon(f"{self.model.config()}{platform.config}{platform.entry()}\n")
         status, said = self.daemon.call("POST", "/api/agents", {"manifest_toml": f'name = "scout"\n{platform.manifest}'})
         assert status in (200, 201), said
         self.agent = said["id"] if "id" in said else said["agent_id"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import email
+import email.message
 import email.policy
 import imaplib
 import itertools
@@ -24,7 +25,7 @@ BOT, ANN, PASSWORD = "bot@example.org", "ann@example.org", "mail-password"
 
 class Platform(harness.Platform):
     name = "email"
-    more = f'readable_paths = ["{certificates.authority_file().parent}"]'
+    more = f'available_agents = ["critic"]\nreadable_paths = ["{certificates.authority_file().parent}"]'
 
     def __init__(self):
         super().__init__()
@@ -66,8 +67,11 @@ class Platform(harness.Platform):
     def say(self, text, subject="Question"):
         number = next(self.ids)
         mail = (f"From: Ann <{ANN}>\r\nTo: {BOT}\r\nSubject: {subject}\r\nMessage-ID: <m{number}@example.org>\r\n\r\n{text}\r\n")
+        self.bring(mail.encode())
+
+    def bring(self, mail):
         with self.mailbox() as client:
-            status, said = client.append("INBOX", None, None, mail.encode())
+            status, said = client.append("INBOX", None, None, mail)
         assert status == "OK", said
 
     def unseen(self):
@@ -123,6 +127,31 @@ def case_an_answer_has_the_subject_and_names_its_mail(stage):
     assert (headers["subject"], headers["in-reply-to"]) == ("Re: Question", "<m1@example.org>"), headers.items()
     assert (headers["from"], headers["to"]) == (BOT, ANN), headers.items()
     until("the mail is marked as seen", lambda: not platform.unseen())
+
+
+def case_a_subject_names_the_agent_that_answers(stage):
+    """Among those that the channel has, and no other."""
+    platform = stage.platform
+    for name in ("critic", "keeper"):
+        manifest = f'name = "{name}"\nmodel = {{ system_prompt = "I am {name}." }}\n'
+        status, said = stage.daemon.call("POST", "/api/agents", {"manifest_toml": manifest})
+        assert status in (200, 201), said
+    for text, named, answers in [("first-words", "critic", "critic"), ("second-words", "keeper", "scout")]:
+        platform.say(text, subject=f"[{named}] Question")
+        platform.answer_with(text)
+        assert answers in stage.model.messages[0]["content"], (text, stage.model.messages[0])
+
+
+def case_of_a_mail_with_a_file_the_text_is_read(stage):
+    """The adapter of the SDK brings texts alone."""
+    platform = stage.platform
+    mail = email.message.EmailMessage()
+    mail["From"], mail["To"], mail["Subject"], mail["Message-ID"] = f"Ann <{ANN}>", BOT, "Question", "<file@example.org>"
+    mail.set_content("first-words")
+    mail.add_attachment(b"content", maintype="application", subtype="pdf", filename="report.pdf")
+    platform.bring(mail.as_bytes(policy=email.policy.SMTP))
+    assert "report.pdf" not in platform.answer_with("first-words")[0], platform.log
+    stage.send_with("sent")
 
 
 def case_a_mail_that_is_brought_again_is_not_answered_twice(stage):

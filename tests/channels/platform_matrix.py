@@ -10,6 +10,7 @@ from harness import PIXEL, Http, until
 
 ROOM, BOT = "!room:example.org", "@bot:example.org"
 PLACEHOLDER = "…"
+VOICE = b"OggS" + bytes(24) + b"OpusHead-voice"
 DOWNLOAD = "/_matrix/client/v1/media/download/"
 PICTURE_TEXT = base64.b64encode(PIXEL).decode()
 
@@ -28,7 +29,7 @@ class Platform(harness.Platform):
         self.changed, self.ids = threading.Condition(), itertools.count(1)
         #: What was said, in order; what was put, by id, with its edits; what was taken back; polls so far.
         self.events, self.put, self.edits, self.redacted, self.reactions = [], {}, [], [], []
-        self.downloads, self.uploads = [], []
+        self.downloads, self.uploads, self.upload_status = [], [], 200
         self.polls = 0
 
     def env(self):
@@ -44,8 +45,10 @@ class Platform(harness.Platform):
             return 200, {"@ann:example.org": [ROOM]}
         if url.path.startswith(DOWNLOAD):
             self.downloads.append(url.path.removeprefix(DOWNLOAD))
-            return 200, PIXEL
+            return 200, VOICE if url.path.endswith("/voice") else PIXEL
         if url.path == "/_matrix/media/v3/upload":
+            if self.upload_status != 200:
+                return self.upload_status, {"errcode": "M_TOO_LARGE", "error": "too large"}
             self.uploads.append(request.body)
             return 200, {"content_uri": "mxc://example.org/uploaded"}
         if path == "sync":
@@ -187,6 +190,28 @@ def case_a_picture_of_the_workspace_is_posted_as_a_picture(stage):
     platform.answer_with("first-words")
 
 
+def case_a_file_that_the_platform_does_not_take_is_called_refused(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    platform.upload_status = 413
+    stage.write("point.png", PIXEL)
+    stage.sends_with_tool(file_path="point.png")
+    platform.say("first-words")
+    platform.answer_with("first-words")
+    assert "413" in stage.send_with("refused")["reason"], stage.sends()
+    assert all(body.get("msgtype") != "m.image" for body in platform.put.values()), platform.put
+
+
+def case_a_place_of_an_agent_is_posted(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(latitude=48.2, longitude=16.4)
+    platform.say("first-words")
+    platform.answer_with("48.2")
+    posted = [body for body in platform.put.values() if body["msgtype"] == "m.location"]
+    assert [body["geo_uri"] for body in posted] == ["geo:48.2,16.4"], platform.put
+
+
 class Closed(Platform):
     """Nothing of this machine may be fetched."""
 
@@ -219,3 +244,12 @@ def case_a_picture_of_a_person_reaches_the_agent(stage):
     platform.answer_with("a-caption")
     assert platform.downloads == ["example.org/pic"], platform.downloads
     assert any(PICTURE_TEXT in str(message) for message in stage.model.messages), stage.model.messages
+
+
+def case_a_voice_message_of_a_person_reaches_the_agent(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    platform.say("voice.ogg", msgtype="m.audio", url="mxc://example.org/voice",
+                 info={"mimetype": "audio/ogg", "duration": 2000}, **{"org.matrix.msc3245.voice": {}})
+    text, _ = platform.answer_with(f" {len(VOICE)} bytes]")
+    assert "[User sent a voice message: upload " in text and platform.downloads == ["example.org/voice"], (text, platform.downloads)

@@ -59,11 +59,11 @@ class Platform(harness.Platform):
     def listening(self, stage):
         self.socket = self.sockets.get(timeout=PATIENCE_S)
 
-    def say(self, text):
-        post = {"id": f"post-{next(self.ids)}", "user_id": "ann-id", "channel_id": ROOM, "message": text}
-        data = {"post": json.dumps(post), "channel_type": "D", "sender_name": "@ann"}
+    def say(self, text, kind="D", **more):
+        post = {"id": f"post-{next(self.ids)}", "user_id": "ann-id", "channel_id": ROOM, "message": text, **more}
+        data = {"post": json.dumps(post), "channel_type": kind, "sender_name": "@ann"}
         write(self.socket, {"event": "posted", "data": data})
-        return post["id"]
+        return post.get("root_id", post["id"])
 
 
 def write(out, value):
@@ -108,3 +108,12 @@ def case_a_person_sees_that_an_answer_is_written(stage):
     assert set(platform.typing) == {ROOM} and not platform.log, (platform.typing, platform.log)
     stage.model.gate.set()
     platform.answer_with("first-words")
+
+
+def case_an_answer_stays_in_its_thread(stage):
+    """In a channel: under the post that began the thread, and not under the one that is answered."""
+    platform = stage.platform
+    platform.listening(stage)
+    for text, root in [("first-words", "root-1"), ("second-words", "root-2")]:
+        assert platform.say(text, kind="O", root_id=root) == root
+        assert platform.answer_with(text) == (f"echo: @ann: {text}", root), platform.log

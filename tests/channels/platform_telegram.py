@@ -10,6 +10,7 @@ import urllib.parse
 import certificates
 import harness
 from harness import PATIENCE_S, PICTURE, PIXEL, Http, until
+from shared import ended
 
 VOICE = b"OggS" + bytes(24) + b"OpusHead-voice"
 #: The adapter as it is, but for the place of the files that it names: the daemon fetches them itself, past any proxy.
@@ -26,6 +27,7 @@ class Adapter(telegram.TelegramAdapter):
 run_stdio_main(Adapter)
 """
 TOKEN, HOST, ANN, GROUP = "1234:telegram-token", "api.telegram.org", 42, -100
+POLL = "poll-1"
 
 
 class Platform(harness.Platform):
@@ -61,6 +63,10 @@ class Platform(harness.Platform):
             return answer(self.edit(body["message_id"], text), True)
         if method == "getFile":
             return answer(400, None) if body["file_id"] == "gone" else answer(200, {"file_path": f"in/{body['file_id']}"})
+        if method == "sendPoll":
+            return answer(self.take(body["question"]), {"message_id": len(self.log), "poll": {"id": POLL}})
+        if method == "sendLocation":
+            return answer(self.take(f"{body['latitude']}, {body['longitude']}"), {"message_id": len(self.log)})
         if method not in ("sendMessage", "sendRichMessage", "sendPhoto"):
             return answer(200, True)
         at = len(self.log)
@@ -107,6 +113,16 @@ class Platform(harness.Platform):
                    "chat": chat or {"id": ANN, "type": "private"}, **more}
         self.bring(message=message)
         return more.get("message_thread_id")
+
+    def command(self, name):
+        """Says a command: once, as commands are marked."""
+        entity = {"type": "bot_command", "offset": 0, "length": len(name) + 1}
+        self.bring(message={"message_id": next(self.ids), "text": f"/{name}", "entities": [entity],
+                            "from": {"id": ANN, "first_name": "Ann"}, "chat": {"id": ANN, "type": "private"}})
+
+    def signs(self):
+        """The signs that were put on messages, in order."""
+        return [sign["emoji"] for body in self.called("setMessageReaction") for sign in body["reaction"]]
 
     def count(self, part):
         """Whole answers: one that was cut off stays as it is."""
@@ -229,6 +245,68 @@ def case_a_photo_that_cannot_be_fetched_is_named(stage):
     platform.listening(stage)
     platform.say(None, photo=[{"file_id": "gone"}], caption="a-caption")
     platform.answer_with("a-caption")
+
+
+def case_the_sign_of_a_message_ends_after_a_kill_of_the_daemon(stage):
+    """No message is left with the sign of one that is worked on."""
+    platform = stage.platform
+    platform.listening(stage)
+    stage.model.gate.clear()
+    platform.say("first-words")
+    stage.model.asked("first-words")
+    until("it has a sign", lambda: platform.signs())
+    stage.daemon.kill()
+    ended(stage)
+    stage.model.gate.set()
+    stage.daemon.start()
+    stage.send_with("sent", "unknown")
+    until("its last sign says that it is done", lambda: platform.signs()[-1] == "🎉")
+
+
+def case_a_place_of_an_agent_is_sent(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(message="a-text", latitude=48.2, longitude=16.4)
+    platform.say("first-words")
+    platform.answer_with("48.2, 16.4")
+    assert platform.called("sendLocation")[0]["chat_id"] == str(ANN), platform.calls
+    until("all were sent", lambda: [send["status"] for send in stage.sends()] == ["sent"] * 3)
+    assert "a-text" in [text for text, _ in platform.log], platform.log
+
+
+def case_votes_reach_the_agent_and_can_be_changed(stage):
+    """The adapter does not look at the answer to a poll: whether it is there is not known."""
+    platform = stage.platform
+    platform.listening(stage)
+    stage.sends_with_tool(message="a-text", poll_question="When?", poll_options=["Now", "Later"])
+    platform.say("first-words")
+    platform.answer_with("When?")
+    assert platform.called("sendPoll")[0]["options"] == [{"text": "Now"}, {"text": "Later"}], platform.calls
+    assert "a-text" in [text for text, _ in platform.log], platform.log
+    assert "does not report" in stage.send_with("unknown")["reason"], stage.sends()
+    for option in (0, 1):
+        vote = {"poll_id": POLL, "user": {"id": ANN, "first_name": "Ann"}, "option_ids": [option]}
+        platform.bring(poll_answer=vote)
+        platform.answer_with(f"[User answered poll {POLL}: {option}]")
+    stage.kill_adapter()
+    platform.listening(stage)
+    platform.bring(poll_answer=vote)
+    platform.say("second-words")
+    platform.answer_with("second-words")
+    assert len([text for text, _ in platform.log if f"{POLL}: 1]" in text]) == 1, platform.log
+
+
+def case_a_list_with_buttons_is_replaced_by_what_is_chosen(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    platform.command("agents")
+    shown = until("there are buttons", lambda: [body for body in platform.called("sendMessage") if "reply_markup" in body])[0]
+    button = shown["reply_markup"]["inline_keyboard"][0][0]
+    at = [text for text, _ in platform.log].index(shown["text"])
+    on = {"message_id": at, "text": shown["text"], "chat": {"id": ANN, "type": "private"}}
+    platform.bring(callback_query={"id": "press", "from": {"id": ANN, "first_name": "Ann"}, "data": button["callback_data"], "message": on})
+    edited = until("the list is replaced", lambda: platform.called("editMessageText"))[0]
+    assert edited["message_id"] == at and "scout" in edited["text"], edited
 
 
 class Files(Platform):

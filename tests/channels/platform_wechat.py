@@ -1,11 +1,12 @@
 """WeChat: signed in with a QR code that the daemon's API gives, then long polls; answers need the token of their chat."""
 
+import base64
 import itertools
 import queue
 import threading
 
 import harness
-from harness import Http, until
+from harness import PIXEL, Http, until
 
 VOICE = b"#!SILK_V3-voice"
 
@@ -96,6 +97,15 @@ def case_a_voice_message_and_a_file_reach_the_agent(stage):
         upload = text.split("upload ")[1].split(",")[0]
         kept = harness.fetch("GET", f"{stage.daemon.url}/api/uploads/{upload}")
         assert kept == (200, VOICE), (text, kept)
+
+
+def case_a_picture_reaches_the_agent(stage):
+    platform = stage.platform
+    platform.listening(stage)
+    picture = Http(lambda request: (200, PIXEL)).url
+    platform.say(None, type=2, image_item={"url": f"{picture}/a.png"})
+    stage.send_with("sent")
+    assert base64.b64encode(PIXEL).decode() in str(stage.model.messages), stage.model.messages
 
 
 def shown(answer):

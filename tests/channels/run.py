@@ -22,7 +22,7 @@ def cases(name):
     """The cases of a platform."""
     # `email` is also a module of the standard library.
     module = importlib.import_module(f"platform_{name}")
-    known = {**(functions(shared) if module.Platform.is_shared else {}), **functions(module)}
+    known = {**functions(shared), **functions(module)}
     if not module.Platform.refuses:
         known.pop("a_refused_send_is_called_refused", None)
     if module.Platform.shows_pictures:

@@ -1,4 +1,5 @@
-//! Messages that are only passed on to another chat of their instance. The rules for who may write hold for them as for all.
+//! Messages that are only passed on to another chat, of their instance or of another one. The rules for who may write hold for them
+//! as for all.
 
 use agentsvc_components::Refusal;
 use agentsvc_components::channel::message::ChatEvent;
@@ -14,14 +15,22 @@ use super::talk::{Place, enter};
 
 /// Refuses a message that is to be passed on and for which there is no room. It changes nothing, so that it may come again.
 pub(super) fn admit(world: &mut World, of: &InstanceRules, event: &ChatEvent) -> Result<(), Refusal> {
-    let Some(to) = &event.deliver_to else { return Ok(()) };
-    let known = world.resource::<Conversations>().find(&of.name, passed_to(of, event, to), None);
+    let goal = event.deliver_to.as_ref().and_then(|to| goal(world, of, event, to));
+    let Some((instance, chat)) = goal else { return Ok(()) };
+    let known = world.resource::<Conversations>().find(&instance.name, &chat, None);
     post::admit(world, known, &passed(event))
 }
 
-/// The chat that a message is passed on to.
-fn passed_to<'e>(of: &'e InstanceRules, event: &'e ChatEvent, to: &'e str) -> &'e str {
-    Some(to).filter(|to| !to.is_empty()).or(of.default_conversation.as_deref()).unwrap_or(&event.chat)
+/// The instance and the chat that a message is passed on to. The configuration names the chat; one of another instance, which is
+/// named by that, must be its default conversation and one to send to.
+fn goal(world: &World, of: &InstanceRules, event: &ChatEvent, to: &str) -> Option<(InstanceRules, Box<str>)> {
+    let own = Some(to).filter(|to| !to.is_empty()).or(of.default_conversation.as_deref()).unwrap_or(&event.chat);
+    if *own == *event.chat || rules::may_send_to(of, own) {
+        return Some((of.clone(), own.into()));
+    }
+    let other = rules::of(world, to)?;
+    let chat = other.default_conversation.clone()?;
+    rules::is_listed(&other, &chat).then_some((other, chat))
 }
 
 /// What is passed on of a message.
@@ -29,13 +38,10 @@ fn passed(event: &ChatEvent) -> SendContent {
     SendContent { text: joined(&event.text, event.files.as_deref()), content: None }
 }
 
-/// Passes a message on to another chat of its instance, one that the configuration names.
+/// Passes a message on to another chat, one that the configuration names.
 pub(super) fn relay(world: &mut World, of: &InstanceRules, event: &ChatEvent, to: &str) -> Received {
-    let to = passed_to(of, event, to);
-    if *to != *event.chat && !rules::may_send_to(of, to) {
-        return Received::Ignored(Why::Denied);
-    }
-    let Some(id) = enter(world, &Place { instance: of, chat: to, thread: None }, None) else {
+    let Some((instance, chat)) = goal(world, of, event, to) else { return Received::Ignored(Why::Denied) };
+    let Some(id) = enter(world, &Place { instance: &instance, chat: &chat, thread: None }, None) else {
         return Received::Ignored(Why::Full);
     };
     let out = Outgoing { cause: SendCause::Relay, what: passed(event), ..Outgoing::default() };

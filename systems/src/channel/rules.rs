@@ -126,8 +126,12 @@ pub(super) fn may_approve(world: &World, rules: &InstanceRules, chat: &str, send
 /// Does the configuration name the chat as one to send to?
 #[must_use]
 pub fn may_send_to(rules: &InstanceRules, chat: &str) -> bool {
-    rules.default_conversation.as_deref() == Some(chat)
-        || rules.allow_send_to.iter().any(|pattern| glob::matches(pattern, chat))
+    rules.default_conversation.as_deref() == Some(chat) || is_listed(rules, chat)
+}
+
+/// Is the chat in `allow_send_to`?
+pub(super) fn is_listed(rules: &InstanceRules, chat: &str) -> bool {
+    rules.allow_send_to.iter().any(|pattern| glob::matches(pattern, chat))
 }
 
 /// Is the message meant for the bot: does it mention it or an agent, or does a pattern match?

@@ -21,7 +21,7 @@ use crate::agent::limit_of;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, state};
-use crate::kernel::{glob, index};
+use crate::kernel::index;
 
 /// The name of the kind of jobs. Its input is a [`SendOrder`](agentsvc_components::channel::send::SendOrder) as JSON; what a
 /// performer brings when it is done, a [`SendReport`](agentsvc_components::channel::send::SendReport). `Retry` means that
@@ -102,7 +102,7 @@ fn send(world: &mut World, SendToChat { to, what, by }: SendToChat) -> Result<Se
         SendBy::Tool { by, turn } => {
             let is_own = own_chat(world, turn).is_some_and(|own| own == (&*instance, &*chat));
             let is_limited = index::agent(world, by).map_or(true, |agent| limit_of(world, agent).is_some());
-            let is_allowed = || !is_limited && of.allow_send_to.iter().any(|pattern| glob::matches(pattern, &chat));
+            let is_allowed = || !is_limited && rules::is_listed(&of, &chat);
             if !is_own && !is_allowed() {
                 let text = "the agent may answer its own chat only; `allow_send_to` of the instance lists others";
                 return Err(Refusal::of(error_codes::CHANNEL_SEND_DENIED, text));

@@ -239,3 +239,25 @@ fn what_is_passed_on_keeps_to_pairing_rates_and_the_chats_of_the_configuration()
     assert!(matches!(&told, Received::Answered { text, .. } if text.contains("Too many")), "{told:?}");
     whole(&mut world);
 }
+
+#[test]
+fn another_channel_is_named_by_the_operator_before_anything_is_passed_on_to_it() {
+    let pass_on = |id: &str, to: &str| ChatEvent { deliver_to: Some(to.into()), ..said("c1", "news", id) };
+    let ops = || Some("ops".into());
+    let mut world = TestWorld::new();
+    let all = vec![
+        InstanceRules { default_conversation: ops(), allow_send_to: vec!["ops".into()], ..open("listed") },
+        InstanceRules { default_conversation: ops(), ..open("unlisted") },
+        InstanceRules { allow_send_to: vec!["*".into()], ..open("homeless") },
+        open("bot"),
+    ];
+    world.ask(SetInstances(all)).unwrap();
+    for to in ["unlisted", "homeless", "nobody"] {
+        assert_eq!(receive(&mut world, pass_on(to, to)), Received::Ignored(Why::Denied), "{to}");
+    }
+    assert!(matches!(receive(&mut world, pass_on("m1", "listed")), Received::Relayed(_)));
+    let (_, order) = orders(&mut world).remove(0);
+    assert_eq!((&*order.instance, &*order.chat, &*order.what.text), ("listed", "ops", "news"));
+    assert_eq!(order.reply_token, None, "the token is of another channel");
+    whole(&mut world);
+}

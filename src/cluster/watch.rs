@@ -58,7 +58,8 @@ impl Watch {
         if let Some(named) = members.named() {
             self.named = Some(named);
         }
-        if !self.is_closed && (members.owner().is_some() || self.is_opening(members, now)) {
+        let is_owned = || members.owner().is_some() || members.is_being_finished() || self.is_opening(members, now);
+        if !self.is_closed && is_owned() {
             self.lost_since = None;
             return false;
         }
@@ -84,6 +85,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use super::super::members::Beat;
     use super::super::members::tests::{at, beat};
     use super::*;
     use crate::kernel::store::journal::entry::Position;
@@ -145,6 +147,21 @@ mod tests {
         assert!(!standby.after(OPENING_MS, &[("c", NodeRole::Standby)]));
         assert!(!standby.after(20_000, &[("c", NodeRole::Moving)]), "its world is being loaded");
         assert!(!standby.after(3_000, &[("c", NodeRole::Owner)]));
+    }
+
+    #[test]
+    fn it_waits_until_an_owner_has_answered_what_it_has_begun() {
+        let mut standby = Standby::new();
+        assert!(!standby.after(3_000, &[("a", NodeRole::Owner)]));
+        let finishing = || Beat { finishing: true, draining: true, ..beat("a", NodeRole::Moving, 1, 5) };
+        for _ in 0..20 {
+            standby.now.fetch_add(SILENCE_MS - 1, Ordering::Relaxed);
+            standby.members.hear(standby.members.beat());
+            standby.members.hear(finishing());
+            assert!(!standby.watch.is_due(&standby.members));
+        }
+        standby.read(Body::Close);
+        assert!(standby.watch.is_due(&standby.members), "it has");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) struct Beat {
     /// Its release.
     pub(super) version: String,
     /// A word of [`NodeRole`].
-    role: String,
+    pub(super) role: String,
     /// The newest epoch that it knows from the journal.
     pub(super) epoch: u64,
     /// The newest entry that it has.

@@ -121,8 +121,8 @@ fn a_standby_that_meets_a_hole_in_the_journal_joins_again_from_a_copy() {
     cluster.nodes[standby].start();
     let says_so = |node: &Node| {
         let known = node.cluster()?;
-        let problems = known["problems"].as_array()?.iter().filter_map(|it| it.as_str().map(str::to_owned));
-        problems.into_iter().find(|problem| problem.contains("the journal has lost entry"))
+        let mut problems = known["problems"].as_array()?.iter().filter_map(|it| it.as_str().map(str::to_owned));
+        problems.find(|problem| problem.contains("the journal has lost entry"))
     };
     until("it says that it does not follow", || says_so(&cluster.nodes[standby]));
     cluster.wait_well();

@@ -64,7 +64,7 @@ where
         Found::OtherMethods(_) | Found::Nothing => (None, None),
     };
     let sound = check_message(api, &parts);
-    let begun = api.elsewhere.begin(&parts.method, route);
+    let begun = api.elsewhere.begin(relay::is_awaited(&parts.method, route));
     let way = if sound.is_ok() { relay::way(api, &policy, &parts, &found, client.ip) } else { Way::Here };
     let (mut response, place) = match way {
         Way::Away(site) => {

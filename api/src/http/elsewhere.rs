@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::{BoxFuture, ready};
 use hmac::{Hmac, KeyInit, Mac};
+use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -24,7 +24,6 @@ use uuid::Uuid;
 use crate::http::links::Links;
 use crate::http::metrics::MetricsText;
 use crate::http::response_headers::X_REQUEST_ID;
-use crate::http::route::Route;
 use crate::http::shutdown::Shutdown;
 
 /// The client that a request was passed on for, and what proves it. Its presence alone says that it was passed on, so that no
@@ -138,12 +137,10 @@ impl Elsewhere {
             || self.placement.get().is_some_and(|placement| placement.finishes(site))
     }
 
-    /// Counts a request until its answer is there, if a world that is given away waits for that: it changes something, and is not
-    /// about giving the world away. To be called before it is asked where the request is answered.
-    pub(crate) fn begin(&self, method: &Method, route: Option<&Route>) -> Option<Begun> {
-        let is_change = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-        let is_awaited = self.is_set() && is_change && route.is_some_and(|route| !route.outlasts_world);
-        is_awaited.then(|| {
+    /// Counts a request until its answer is there, if a world that is given away waits for that. To be called before it is asked
+    /// where the request is answered.
+    pub(crate) fn begin(&self, is_awaited: bool) -> Option<Begun> {
+        (is_awaited && self.is_set()).then(|| {
             self.begun.fetch_add(1, Ordering::AcqRel);
             Begun(Arc::clone(&self.begun))
         })
@@ -208,14 +205,6 @@ impl Elsewhere {
         let id = parts.headers().get(X_REQUEST_ID)?.as_bytes();
         let right = code_of(&placement.secret(), (parts.method().as_str(), path(parts.uri())), ip, id);
         bool::from(right.as_bytes().ct_eq(given.as_bytes())).then_some(ip)
-    }
-}
-
-impl Route {
-    /// Gives the world away, which waits for other changes that were begun, and not for this one.
-    #[must_use]
-    pub const fn outlasts_world(self) -> Self {
-        Self { outlasts_world: true, ..self }
     }
 }
 

@@ -69,6 +69,20 @@ pub(crate) enum Way {
     Away(Site),
 }
 
+impl Route {
+    /// Gives the world away, which waits for other changes that were begun, and not for this one.
+    #[must_use]
+    pub const fn outlasts_world(self) -> Self {
+        Self { outlasts_world: true, ..self }
+    }
+}
+
+/// Does a world that is given away wait for the answer to this request? To changes that are not about giving it away.
+pub(crate) fn is_awaited(method: &Method, route: Option<&Route>) -> bool {
+    let is_change = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_change && route.is_some_and(|route| !route.outlasts_world)
+}
+
 /// Where this request is answered.
 pub(crate) fn way(api: &Api, policy: &Policy, parts: &Parts, found: &Found<'_>, client: IpAddr) -> Way {
     if !api.elsewhere.is_set() {

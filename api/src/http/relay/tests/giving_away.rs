@@ -74,7 +74,7 @@ async fn changes_are_counted_from_before_it_is_asked_where_they_are_answered() {
     let node = Node::at(Site::Here).await;
     let elsewhere = &node.api.elsewhere;
     let found = |verb: Method, path: &str| match node.api.table.find(&verb, path) {
-        Found::Route(route, ..) => elsewhere.begin(&verb, Some(route)),
+        Found::Route(route, ..) => elsewhere.begin(is_awaited(&verb, Some(route))),
         _ => panic!("{path} is a route"),
     };
     let change = found(Method::POST, "/api/agents");

@@ -100,7 +100,7 @@ impl Stage {
     fn set(agents: usize) -> Self {
         let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         let model = ModelServer::fixed("A short answer of a few words.");
-        let cluster = Cluster::start_on(Servers::start_over(Link::straight), &default_model(&model.base_url()));
+        let cluster = Cluster::start_over(Servers::start_over(Link::straight), &default_model(&model.base_url()));
         let mut stage = Self { cluster, client, agents: Vec::with_capacity(agents), _model: model };
         let (client, began) = (Client::new(stage.owner()), Instant::now());
         while stage.agents.len() < agents {

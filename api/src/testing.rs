@@ -188,7 +188,8 @@ pub(crate) fn front(settings: ApiSettings) -> Arc<Api> {
     api
 }
 
-fn run(intake: &Intake) {
+/// The world of [`front`] behind `intake`, until that ends.
+pub(crate) fn run(intake: &Intake) {
     let mut engine = Engine::new(Settings::default(), [7; 32]);
     while let Ok(arrival) = intake.arrivals.recv() {
         match arrival {

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use agentsvc_api::cluster::{NodeCheck, NodeRole, NodeRow, Role};
+use agentsvc_api::cluster::{NodeCheck, NodeRole, Role};
 use agentsvc_api::http::timestamp::timestamp_now;
 use agentsvc_components::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::moment::boot_time;
+use super::namesake::Namesake;
 use super::nats::Standing;
+use super::progress::Progress;
 
 /// Milliseconds between two beats of a node.
 pub(super) const BEAT_MS: u64 = 250;
@@ -19,6 +21,9 @@ pub(super) const BEAT_MS: u64 = 250;
 pub(super) const SILENCE_MS: u64 = 1_500;
 /// Milliseconds without any beat, its own among them, after which an owner answers no more: another may have taken over.
 const ALONE_MS: u64 = 2_000;
+/// Milliseconds for which an owner answers reads behind an entry that a majority of the servers has taken from it: another node may
+/// have taken over since then. Beats say less, for a server that is cut off hands on those of its own nodes, too.
+const LEASE_MS: u64 = 2_000;
 
 /// What a node says of itself four times a second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,27 +32,39 @@ pub(super) struct Beat {
     /// Where it answers.
     pub(super) url: String,
     /// Its release.
-    version: String,
+    pub(super) version: String,
     /// A word of [`NodeRole`].
-    role: String,
+    pub(super) role: String,
     /// The newest epoch that it knows from the journal.
     pub(super) epoch: u64,
     /// The newest entry that it has.
     pub(super) index: u64,
     /// The newest entry that is on its disk.
     #[serde(default)]
-    synced: u64,
+    pub(super) synced: u64,
     /// It takes nothing over.
     #[serde(default)]
     pub(super) draining: bool,
     /// The node that it hands the world to.
     #[serde(default)]
     pub(super) next: Option<String>,
+    /// It gives the world away, and takes no more requests, but still answers those that it has begun.
+    #[serde(default)]
+    pub(super) finishing: bool,
+    /// The node that it passes requests on to.
+    #[serde(default)]
+    pub(super) sends_to: Option<String>,
+    /// It cannot go on without a copy of the world that holds this entry.
+    #[serde(default)]
+    pub(super) lacks: Option<u64>,
     /// Since when it owns the world, by its clock, in milliseconds since 1970.
     #[serde(default)]
     pub(super) since: Option<i64>,
+    /// When it was started, by its clock, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) started: i64,
     /// Different in each start: two nodes may have one name by mistake.
-    instance: u64,
+    pub(super) instance: u64,
 }
 
 impl Beat {
@@ -62,7 +79,7 @@ impl Beat {
 pub(super) struct Other {
     pub(super) beat: Beat,
     /// When it was last heard, in milliseconds since the machine was started.
-    at: u64,
+    pub(super) at: u64,
 }
 
 impl Other {
@@ -76,7 +93,11 @@ impl Other {
 pub(crate) struct Members {
     node: String,
     url: String,
-    instance: u64,
+    pub(super) instance: u64,
+    /// When it was started.
+    pub(super) started: Timestamp,
+    /// Another node with this name.
+    pub(super) namesake: Namesake,
     /// Milliseconds since the machine was started.
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
     /// Which of [`NodeRole::ALL`] this node is.
@@ -87,12 +108,18 @@ pub(crate) struct Members {
     /// When anybody was last heard, this node itself by way of a server among them.
     heard: AtomicU64,
     draining: AtomicBool,
+    /// It gives the world away and answers what it has begun.
+    pub(super) finishing: AtomicBool,
+    /// The entry for which it needs a copy of the world; 0 for none.
+    pub(super) lacks: AtomicU64,
+    /// How far this node was, to tell how far standbys are behind.
+    pub(super) progress: Mutex<Progress>,
     /// Since when this node owns the world, as long as it does.
     since: Mutex<Option<Timestamp>>,
     next: Mutex<Option<String>>,
-    others: Mutex<BTreeMap<String, Other>>,
+    pub(super) others: Mutex<BTreeMap<String, Other>>,
     /// The last comparisons of rows, by node.
-    checked: Mutex<BTreeMap<String, NodeCheck>>,
+    pub(super) checked: Mutex<BTreeMap<String, NodeCheck>>,
     /// What is wrong, by what it is about.
     problems: Mutex<BTreeMap<&'static str, String>>,
 }
@@ -104,12 +131,17 @@ impl Members {
             node: node.to_owned(),
             url: url.to_owned(),
             instance,
+            started: timestamp_now(),
+            namesake: Namesake::default(),
             clock: Box::new(boot_time),
             role: AtomicU8::default(),
             standing: Arc::default(),
             synced: AtomicU64::default(),
             heard: AtomicU64::default(),
             draining: AtomicBool::default(),
+            finishing: AtomicBool::default(),
+            lacks: AtomicU64::default(),
+            progress: Mutex::default(),
             since: Mutex::default(),
             next: Mutex::default(),
             others: Mutex::default(),
@@ -160,6 +192,11 @@ impl Members {
             }
             _ => Role::Moving,
         }
+    }
+
+    /// Has a majority of the servers taken an entry of this node, as the owner, so lately that reads may be answered?
+    pub(super) fn is_fresh(&self) -> bool {
+        self.now().saturating_sub(self.standing.confirmed()) <= LEASE_MS
     }
 
     /// Has nobody been heard for so long that another may own the world?
@@ -227,14 +264,6 @@ impl Members {
         all.into_iter().map(|(_, node)| node.to_owned()).collect()
     }
 
-    /// Has a standby the entry `index` on its disk? Where none is alive, nobody can be waited for.
-    pub(super) fn is_synced_elsewhere(&self, index: u64) -> bool {
-        let now = self.now();
-        let others = self.others.lock();
-        let alive = others.values().filter(|it| it.is_alive(now) && it.beat.role() == NodeRole::Standby);
-        alive.map(|it| it.beat.synced).max().is_none_or(|synced| synced >= index)
-    }
-
     /// What this node says of itself.
     pub(super) fn beat(&self) -> Beat {
         Beat {
@@ -247,7 +276,11 @@ impl Members {
             synced: self.synced.load(Ordering::Acquire),
             draining: self.is_draining(),
             next: self.next.lock().clone(),
+            finishing: self.is_finishing(),
+            sends_to: self.sends_to(),
+            lacks: Some(self.lacks.load(Ordering::Acquire)).filter(|index| *index > 0),
             since: self.since().map(|since| since.0),
+            started: self.started.0,
             instance: self.instance,
         }
     }
@@ -258,8 +291,9 @@ impl Members {
         if beat.node == self.node {
             if beat.instance == self.instance {
                 self.heard.store(now, Ordering::Release);
+                self.forget_namesake();
             } else {
-                self.set_problem("name", Some(format!("another node is called {:?}, too", self.node)));
+                self.hear_namesake(&beat);
             }
             return;
         }
@@ -294,35 +328,14 @@ impl Members {
         }
     }
 
+    /// What is wrong with `about`.
+    pub(super) fn problem(&self, about: &'static str) -> Option<String> {
+        self.problems.lock().get(about).cloned()
+    }
+
     /// All that is wrong.
     pub(super) fn problems(&self) -> Vec<String> {
         self.problems.lock().values().cloned().collect()
-    }
-
-    /// All nodes, by name.
-    pub(super) fn rows(&self) -> Vec<NodeRow> {
-        let (now, wall) = (self.now(), timestamp_now());
-        let last = |others: &BTreeMap<String, Other>| others.values().map(|it| it.beat.index).max().unwrap_or_default();
-        let checked = self.checked.lock().clone();
-        let others = self.others.lock();
-        let newest = last(&others).max(self.standing.index.load(Ordering::Acquire));
-        let row = |beat: Beat, age: u64, is_alive: bool| NodeRow {
-            role: if is_alive { beat.role() } else { NodeRole::Silent },
-            is_draining: beat.draining,
-            epoch: beat.epoch,
-            index: beat.index,
-            lag: newest.saturating_sub(beat.index),
-            last_heard: Some(wall.plus_ms(-i64::try_from(age).unwrap_or(i64::MAX))),
-            checked: checked.get(&beat.node).cloned(),
-            name: beat.node,
-            url: beat.url,
-            version: Some(beat.version),
-        };
-        let mut rows: Vec<NodeRow> =
-            others.values().map(|it| row(it.beat.clone(), now.saturating_sub(it.at), it.is_alive(now))).collect();
-        rows.push(row(self.beat(), 0, true));
-        rows.sort_by(|one, other| one.name.cmp(&other.name));
-        rows
     }
 }
 
@@ -383,7 +396,7 @@ pub(super) mod tests {
         assert_eq!(members.role(), Role::Moving);
         // Of another node with the name of this one it learns nothing.
         members.hear(Beat { instance: 7, ..members.beat() });
-        assert_eq!((members.role(), members.problems().len()), (Role::Moving, 1));
+        assert_eq!(members.role(), Role::Moving);
         members.hear(beat("a", NodeRole::Standby, 0, 0));
         assert_eq!(members.role(), Role::Owner);
     }

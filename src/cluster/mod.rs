@@ -7,6 +7,11 @@
 //! | `watch` | when a standby takes over |
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
+//! | `giving` | gives the world away in order: what was begun is answered first |
+//! | `lease` | lets an owner know that the world is still its own |
+//! | `namesake` | of two nodes with one name, the later one ends |
+//! | `progress`, `synced` | how far standbys are, and which are waited for |
+//! | `hole` | goes on behind entries that the journal has lost |
 //! | `talk` | what nodes say to one another |
 //! | `trim` | keeps the journal short |
 //! | `verify` | compares the stores of all nodes |
@@ -17,13 +22,19 @@
 //! appends is void for every reader. They only decide how soon somebody tries.
 
 pub mod config;
+mod giving;
+mod hole;
 mod join;
+mod lease;
 mod members;
 mod moment;
+mod namesake;
 mod nats;
 mod node;
+mod progress;
 mod service;
 mod start;
+mod synced;
 mod talk;
 mod trim;
 mod verify;

@@ -1,20 +1,25 @@
 //! The thread of a node: it follows the journal, takes the world over when it is due, and gives it up when another node has it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use agentsvc_api::Api;
 use agentsvc_api::cluster::{ClusterError, Moved, NodeRole};
 use agentsvc_api::http::bridge::Intake;
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
 use super::join::{Joining, Problem, is_alone, tail_of};
+use super::lease::Lease;
 use super::members::Members;
 use super::moment::boot_time;
 use super::nats::{NotReady, Wire};
+use super::progress::ALONE;
+use super::synced::Synced;
 use super::trim::Trimming;
 use super::watch::Watch;
 use crate::kernel::exchange::{Entry, Exchange};
@@ -23,17 +28,13 @@ use crate::kernel::store::journal::entry::{Body, Position};
 use crate::kernel::store::{Error, Store};
 
 /// How long one look for entries takes, and so how soon everything else is noticed.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// The pause after something failed.
-const PAUSE: Duration = Duration::from_millis(250);
-/// Milliseconds after which what was applied is synced.
-const SYNC_MS: u64 = 1_000;
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
 /// Milliseconds for which a stop waits for servers that do not answer.
 const STOP_MS: u64 = 5_000;
 /// Milliseconds between two comparisons of all stores.
 const CHECK_MS: u64 = 60 * 60 * 1_000;
-/// Milliseconds within which a world that was given away should have another owner.
-const MOVE_MS: u64 = 10_000;
 
 /// What the thread is told.
 pub(super) enum Event {
@@ -50,6 +51,8 @@ pub(super) struct Node {
     pub(super) wire: Arc<Wire>,
     pub(super) members: Arc<Members>,
     pub(super) exchange: Arc<Exchange>,
+    /// Where changes are counted that were begun.
+    pub(super) api: Arc<Api>,
     /// Where the store is.
     pub(super) world_dir: PathBuf,
     /// What goes on the audit trail when this node takes the world over.
@@ -62,6 +65,8 @@ pub(super) struct Node {
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) fatal: Box<dyn Fn(String) + Send>,
     pub(super) trimming: Trimming,
+    /// How often it was tried to go on behind an entry that the journal has lost.
+    pub(super) tries: Cell<u32>,
     /// Owners wait until this node has on its disk what they append.
     pub(super) is_eager: bool,
     /// Where rows go that are to be compared with those of other nodes.
@@ -102,6 +107,10 @@ enum Followed {
     Due,
     /// The store is not one that the journal goes on from any more.
     Lost(Option<(String, Position)>),
+    /// The journal has lost this entry, and has others behind it.
+    Hole(u64),
+    /// Another node has the name of this one, says the text.
+    GivesWay(String),
     /// The daemon stops.
     Stopped,
 }
@@ -134,15 +143,22 @@ impl Node {
         while !self.is_stopping() {
             match self.follow(&store, has_failed).map_err(|error| error.to_string())? {
                 Followed::Stopped => break,
+                Followed::GivesWay(text) => return Err(text),
                 Followed::Lost(rebase) => {
                     store = match self.rebuild(store, rebase)? {
                         Some(store) => store,
                         None => break,
                     };
                 }
+                Followed::Hole(index) => {
+                    store = match self.past_hole(store, index)? {
+                        Some(store) => store,
+                        None => break,
+                    };
+                }
                 Followed::Due => match self.take_over(store)? {
                     Some(back) => (store, has_failed) = (back, true),
-                    None => match self.own() {
+                    None => match self.own()? {
                         Owned::Stopped => break,
                         Owned::Given { has_failed: failed } => {
                             let Some(given) = self.exchange.give_away() else { break };
@@ -155,7 +171,7 @@ impl Node {
         Ok(())
     }
 
-    fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
@@ -181,6 +197,9 @@ impl Node {
         let Self { wire, members, exchange, world_dir, .. } = self;
         let joining = Joining { wire, members, exchange, world_dir };
         while !self.is_stopping() {
+            if let Some(text) = members.must_give_way() {
+                return Err(text);
+            }
             match work(&joining) {
                 Ok(done) => {
                     self.members.set_problem("joining", None);
@@ -201,7 +220,7 @@ impl Node {
         self.again(|joining| joining.join(None))
     }
 
-    fn rebuild(&self, store: Store, rebase: Option<(String, Position)>) -> Result<Option<Store>, String> {
+    pub(super) fn rebuild(&self, store: Store, rebase: Option<(String, Position)>) -> Result<Option<Store>, String> {
         if !Exchange::is_store_free(store) {
             return Err("the store of this node is still being read, and must be built anew".to_owned());
         }
@@ -227,6 +246,9 @@ impl Node {
             if self.is_stopping() {
                 return Ok(Followed::Stopped);
             }
+            if let Some(text) = members.must_give_way() {
+                return Ok(Followed::GivesWay(text));
+            }
             while let Ok(event) = self.events.try_recv() {
                 refuse(event);
             }
@@ -249,16 +271,17 @@ impl Node {
                     members.standing.note(&entry.position);
                     watch.note(&entry, boot_time());
                     members.set_problem("reading", None);
+                    self.tries.set(0);
+                    members.lacks_nothing();
                 }
                 Ok(None) => {}
                 Err(error @ Error::Journal(_)) => {
                     members.set_problem("reading", Some(error.to_string()));
                     std::thread::sleep(PAUSE);
                 }
+                Err(Error::Lost { index }) => return Ok(Followed::Hole(index.max(store.position()?.index + 1))),
                 // Joining says what is to be done.
-                Err(Error::Lost { .. } | Error::Diverged { .. } | Error::Trimmed { .. }) => {
-                    return Ok(Followed::Lost(None));
-                }
+                Err(Error::Diverged { .. } | Error::Trimmed { .. }) => return Ok(Followed::Lost(None)),
                 Err(error) => return Err(error),
             }
             synced.look(store, wire, members)?;
@@ -300,10 +323,17 @@ impl Node {
     }
 
     /// Runs the world until another node has it.
-    fn own(&mut self) -> Owned {
-        loop {
+    ///
+    /// # Errors
+    /// Another node has the name of this one.
+    fn own(&mut self) -> Result<Owned, String> {
+        let lease = Lease::new(self.exchange.commits());
+        let owned = loop {
             if self.is_stopping() {
-                return Owned::Stopped;
+                break Owned::Stopped;
+            }
+            if let Some(text) = self.members.must_give_way() {
+                return Err(text);
             }
             let event = self.events.recv_timeout(LOOK);
             let own = self.members.standing.epoch.load(Ordering::Acquire);
@@ -313,24 +343,28 @@ impl Node {
                 if let Ok(event) = event {
                     refuse(event);
                 }
-                return Owned::Given { has_failed: false };
+                break Owned::Given { has_failed: false };
             }
             match event {
                 Ok(Event::Stuck) => {
                     tracing::error!("the store has no room on the disk: the world is left to another node");
                     self.members.set_role(NodeRole::Moving);
-                    return Owned::Given { has_failed: true };
+                    break Owned::Given { has_failed: true };
                 }
                 Ok(Event::Move { to, done }) => {
                     if self.hand_over(to, done) {
-                        return Owned::Given { has_failed: true };
+                        break Owned::Given { has_failed: true };
                     }
                 }
                 Ok(Event::Look) | Err(_) => {}
             }
+            lease.look(&self.members);
+            self.members.set_problem(ALONE, if self.is_eager { self.members.why_alone() } else { None });
             self.trimming.look(&self.wire, &self.exchange, &self.members);
             self.check_now_and_then();
-        }
+        };
+        self.members.set_problem(ALONE, None);
+        Ok(owned)
     }
 
     /// Compares the stores of all nodes when it is time.
@@ -347,79 +381,11 @@ impl Node {
             }
         });
     }
-
-    /// Says to whom the world goes, and answers when it is there. False when it stays.
-    fn hand_over(&self, to: String, done: oneshot::Sender<Result<Moved, ClusterError>>) -> bool {
-        if !self.members.candidates(Some(&to)).contains(&to) || to == self.members.node() {
-            let text = format!("node {to} is not a standby that can take over");
-            drop(done.send(Err(ClusterError::NotReady(text))));
-            return false;
-        }
-        let began = boot_time();
-        self.members.set_next(Some(to));
-        self.members.set_role(NodeRole::Moving);
-        let said = self.wire.wait(super::talk::say(&self.wire, &self.members));
-        if let Err(text) = said {
-            self.members.set_next(None);
-            self.members.set_role(NodeRole::Owner);
-            drop(done.send(Err(ClusterError::Journal(text))));
-            return false;
-        }
-        let (members, own) = (Arc::clone(&self.members), self.members.standing.epoch.load(Ordering::Acquire));
-        self.wire.spawn(async move {
-            let moved = loop {
-                tokio::time::sleep(LOOK).await;
-                let owner = members.owner().filter(|it| it.beat.epoch > own);
-                if let Some(owner) = owner {
-                    let paused_ms = boot_time() - began;
-                    break Ok(Moved { owner: owner.beat.node, epoch: owner.beat.epoch, paused_ms });
-                }
-                if boot_time() - began > MOVE_MS {
-                    break Err(ClusterError::Unknown("no node has taken the world over yet".to_owned()));
-                }
-            };
-            members.set_next(None);
-            drop(done.send(moved));
-        });
-        true
-    }
 }
 
 /// Answers what only an owner does.
 fn refuse(event: Event) {
     if let Event::Move { done, .. } = event {
         drop(done.send(Err(ClusterError::NotOwner)));
-    }
-}
-
-/// Syncs what was applied: now and then, or at once where owners wait for that.
-struct Synced {
-    index: u64,
-    at: u64,
-    is_eager: bool,
-}
-
-impl Synced {
-    fn new(store: &Store, members: &Members, is_eager: bool) -> Result<Self, Error> {
-        store.sync()?;
-        let index = store.position()?.index;
-        members.synced.store(index, Ordering::Release);
-        Ok(Self { index, at: boot_time(), is_eager })
-    }
-
-    fn look(&mut self, store: &Store, wire: &Wire, members: &Members) -> Result<(), Error> {
-        let index = members.standing.index.load(Ordering::Acquire);
-        if index == self.index || !self.is_eager && boot_time() - self.at < SYNC_MS {
-            return Ok(());
-        }
-        store.sync()?;
-        (self.index, self.at) = (index, boot_time());
-        members.synced.store(index, Ordering::Release);
-        if self.is_eager
-            && let Err(error) = wire.wait(super::talk::say(wire, members))
-        {
-            tracing::debug!(%error, "the owner could not be told what is on the disk of this node");
-        }
-        Ok(())
     }
 }

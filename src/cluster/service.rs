@@ -1,24 +1,57 @@
 //! What the API asks of the cluster.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::cluster::{
-    Cluster, ClusterError, ClusterStatus, Drained, Moved, NodeRole, Role, ServerRow, StreamRow, Verified, WorldRow,
+    Cluster, ClusterError, ClusterStatus, Drained, Moved, NodeRole, NodeRow, Role, ServerRow, StreamRow, Verified,
+    WorldRow,
 };
+use agentsvc_api::http::timestamp::timestamp_now;
 use agentsvc_components::Timestamp;
 use crossbeam_channel::Sender;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::members::Members;
+use super::giving;
+use super::members::{Beat, Members, Other};
 use super::nats::Wire;
 use super::node::Event;
+use super::progress::ALONE;
 use crate::kernel::exchange::Exchange;
 
 /// The number of the one world.
 const WORLD: u16 = 0;
+
+impl Members {
+    /// All nodes, by name.
+    pub(super) fn rows(&self) -> Vec<NodeRow> {
+        let (now, wall) = (self.now(), timestamp_now());
+        let last = |others: &BTreeMap<String, Other>| others.values().map(|it| it.beat.index).max().unwrap_or_default();
+        let (own, checked) = (self.beat(), self.checked.lock().clone());
+        let others = self.others.lock();
+        let newest = last(&others).max(self.standing.index.load(Ordering::Acquire));
+        let row = |beat: Beat, age: u64, is_alive: bool| NodeRow {
+            role: if is_alive { beat.role() } else { NodeRole::Silent },
+            is_draining: beat.draining,
+            epoch: beat.epoch,
+            index: beat.index,
+            lag: newest.saturating_sub(beat.index),
+            last_heard: Some(wall.plus_ms(-i64::try_from(age).unwrap_or(i64::MAX))),
+            checked: checked.get(&beat.node).cloned(),
+            name: beat.node,
+            url: beat.url,
+            version: Some(beat.version),
+        };
+        let mut rows: Vec<NodeRow> =
+            others.values().map(|it| row(it.beat.clone(), now.saturating_sub(it.at), it.is_alive(now))).collect();
+        rows.push(row(own, 0, true));
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        rows
+    }
+}
 
 /// What was last heard of the stream and its servers.
 #[derive(Default)]
@@ -80,6 +113,26 @@ impl Cluster for Service {
         self.members.role()
     }
 
+    fn is_fresh(&self) -> bool {
+        self.members.is_fresh()
+    }
+
+    fn finishes(&self, url: &str) -> bool {
+        self.members.finishes(url)
+    }
+
+    fn leave(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // It takes nothing over while it stops.
+            self.members.drain();
+            if self.members.own_role() == NodeRole::Owner
+                && let Err(error) = giving::announce(&self.wire, &self.members).await
+            {
+                tracing::debug!(error, "the other nodes will learn soon that this one stops");
+            }
+        })
+    }
+
     fn secret(&self) -> [u8; 32] {
         self.secret
     }
@@ -104,6 +157,7 @@ impl Cluster for Service {
             worlds: vec![world],
             stream,
             servers,
+            is_journal_alone: self.members.problem(ALONE).is_some(),
             problems: self.members.problems(),
         }
     }

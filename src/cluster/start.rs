@@ -1,5 +1,6 @@
 //! Puts the parts of a node together.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -37,6 +38,7 @@ pub(crate) struct Clustered {
     wire: Arc<Wire>,
     members: Arc<Members>,
     shown: Arc<Shown>,
+    api: Arc<Api>,
     /// The present world, once it is known.
     exchange: Arc<OnceLock<Arc<Exchange>>>,
     /// Stores are compared every hour.
@@ -82,8 +84,9 @@ impl Clustered {
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());
         let (is_checking, journal_bytes, acks) = (config.check, config.journal_mb << 20, config.acks);
-        let clustered = Self { wire, members, shown, exchange, is_checking, journal_bytes, acks, tell, events };
-        let Self { wire, members, shown, exchange, tell, .. } = &clustered;
+        let api = Arc::clone(api);
+        let clustered = Self { wire, members, shown, api, exchange, is_checking, journal_bytes, acks, tell, events };
+        let Self { wire, members, shown, api, exchange, tell, .. } = &clustered;
         let (to, me) = (Arc::clone(wire), Arc::clone(members));
         handle.spawn(speak(to, me));
         let wake = tell.clone();
@@ -152,6 +155,8 @@ impl Clustered {
             wire: Arc::clone(&self.wire),
             members: Arc::clone(&self.members),
             exchange,
+            api: Arc::clone(&self.api),
+            tries: Cell::default(),
             trimming: Trimming::new(world_dir.clone(), self.journal_bytes),
             world_dir,
             marked,

@@ -48,7 +48,14 @@ pub(super) async fn listen(wire: Arc<Wire>, members: Arc<Members>, on_newer_owne
                     beat = beats.next() => {
                         let Some(message) = beat else { break };
                         let Ok(beat) = serde_json::from_slice::<Beat>(&message.payload) else { continue };
+                        let before = members.sends_to();
                         members.hear(beat);
+                        // An owner that gives the world away waits until it knows that nobody sends it requests.
+                        if before != members.sends_to()
+                            && let Err(error) = say(&wire, &members).await
+                        {
+                            tracing::debug!(error, "the other nodes will learn soon where this one passes requests on to");
+                        }
                         if members.standing.newer().is_some() {
                             on_newer_owner();
                         }

@@ -1,8 +1,9 @@
-//! Keeps the journal short: the owner copies its world into the object store, and lets go of the entries that are in the copy.
+//! Keeps the journal short: the owner copies its world into the object store, and lets go of the entries that are in the copy. It does
+//! so at once for nodes that cannot follow the journal any more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::join::copy_file;
 use super::members::Members;
@@ -15,6 +16,8 @@ use crate::snapshot::write;
 
 /// Milliseconds between two looks.
 const LOOK_MS: u64 = 60_000;
+/// The same while a node needs a copy.
+const LOOK_LACKING_MS: u64 = 2_000;
 /// Copies that stay: one may be on its way to a node that is built of it.
 const COPIES_KEPT: usize = 2;
 
@@ -25,25 +28,32 @@ pub(super) struct Trimming {
     bytes_max: u64,
     looked: u64,
     is_running: Arc<AtomicBool>,
+    /// The newest entry in a copy of this node.
+    copied: Arc<AtomicU64>,
 }
 
 impl Trimming {
     /// That of a node whose store is at `world_dir`, for a stream of more than `bytes_max` bytes.
     pub(super) fn new(world_dir: PathBuf, bytes_max: u64) -> Self {
-        Self { world_dir, bytes_max, looked: boot_time(), is_running: Arc::default() }
+        Self { world_dir, bytes_max, looked: boot_time(), is_running: Arc::default(), copied: Arc::default() }
     }
 
     /// Called by an owner again and again; what takes long has a thread of its own.
     pub(super) fn look(&mut self, wire: &Arc<Wire>, exchange: &Arc<Exchange>, members: &Arc<Members>) {
-        if boot_time() - self.looked < LOOK_MS || self.is_running.swap(true, Ordering::AcqRel) {
+        let is_lacked = members.lacking().is_some_and(|index| index > self.copied.load(Ordering::Acquire));
+        let period = if is_lacked { LOOK_LACKING_MS } else { LOOK_MS };
+        if boot_time() - self.looked < period || self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
         self.looked = boot_time();
         let (wire, exchange, members) = (Arc::clone(wire), Arc::clone(exchange), Arc::clone(members));
         let (world_dir, is_running) = (self.world_dir.clone(), Arc::clone(&self.is_running));
-        let bytes_max = self.bytes_max;
+        let (bytes_max, copied) = (if is_lacked { 0 } else { self.bytes_max }, Arc::clone(&self.copied));
         let run = move || {
             let trimmed = trim_if_large(&wire, &exchange, members.node(), (&world_dir, bytes_max));
+            if let Ok(Some(index)) = trimmed {
+                copied.store(index, Ordering::Release);
+            }
             members.set_problem("trimming", trimmed.err().map(|error| format!("the journal is not trimmed: {error}")));
             is_running.store(false, Ordering::Release);
         };
@@ -54,15 +64,16 @@ impl Trimming {
     }
 }
 
+/// Gives the newest entry in the copy, if one was made.
 fn trim_if_large(
     wire: &Wire,
     exchange: &Exchange,
     node: &str,
     (world_dir, bytes_max): (&Path, u64),
-) -> Result<(), Error> {
+) -> Result<Option<u64>, Error> {
     let (stream, _) = wire.wait(wire.shown())?;
     if stream.bytes < bytes_max {
-        return Ok(());
+        return Ok(None);
     }
     let view = exchange.view().map_err(|refusal| Error::Journal(refusal.message))?;
     let origin = view.origin(format!("copy-{node}-{}", boot_time()))?;
@@ -79,5 +90,5 @@ fn trim_if_large(
     for copy in copies.iter().rev().skip(COPIES_KEPT) {
         wire.wait(wire.drop_copy(&copy.snapshot))?;
     }
-    Ok(())
+    Ok(Some(origin.position.index))
 }

@@ -16,8 +16,7 @@ const AGAIN_MS: u64 = 2_000;
 pub(super) struct Watch {
     /// Since when it looks.
     began: u64,
-    /// Who opened the newest epoch, and when that was read; or, of an epoch that was opened before, who owns it, and when that was
-    /// heard. `None` before either.
+    /// Who opened the newest epoch, and when that was read; `None` before one was.
     opener: Option<(String, u64)>,
     /// The newest epoch was closed by its owner.
     is_closed: bool,
@@ -59,11 +58,8 @@ impl Watch {
         if let Some(named) = members.named() {
             self.named = Some(named);
         }
-        let owner = members.owner();
-        if let (None, Some(owner)) = (&self.opener, &owner) {
-            self.opener = Some((owner.beat.node.clone(), now));
-        }
-        if !self.is_closed && (owner.is_some() || self.is_at_work(members, now)) {
+        let is_owned = || members.owner().is_some() || members.is_being_finished() || self.is_opening(members, now);
+        if !self.is_closed && is_owned() {
             self.lost_since = None;
             return false;
         }
@@ -76,8 +72,8 @@ impl Watch {
         rank.is_some_and(|rank| now - since >= rank as u64 * RANK_MS)
     }
 
-    /// Has another node opened the world, and is it on its way to life, or storing the last of what it did before it closes it?
-    fn is_at_work(&self, members: &Members, now: u64) -> bool {
+    /// Has another node opened the world, and is it on its way to life?
+    fn is_opening(&self, members: &Members, now: u64) -> bool {
         let Some((node, read)) = &self.opener else { return false };
         let Some(opener) = members.other(node).filter(|it| it.is_alive(now)) else { return false };
         opener.beat.role() == NodeRole::Moving || now - read < OPENING_MS
@@ -89,6 +85,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use super::super::members::Beat;
     use super::super::members::tests::{at, beat};
     use super::*;
     use crate::kernel::store::journal::entry::Position;
@@ -153,19 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_until_an_owner_has_closed_the_world_whose_opening_it_did_not_read() {
+    fn it_waits_until_an_owner_has_answered_what_it_has_begun() {
         let mut standby = Standby::new();
         assert!(!standby.after(3_000, &[("a", NodeRole::Owner)]));
-        standby.members.hear(super::super::members::tests::naming("a", "b"));
-        assert!(!standby.after(1_000, &[("a", NodeRole::Moving)]), "its last entries are on their way");
+        let finishing = || Beat { finishing: true, draining: true, ..beat("a", NodeRole::Moving, 1, 5) };
+        for _ in 0..20 {
+            standby.now.fetch_add(SILENCE_MS - 1, Ordering::Relaxed);
+            standby.members.hear(standby.members.beat());
+            standby.members.hear(finishing());
+            assert!(!standby.watch.is_due(&standby.members));
+        }
         standby.read(Body::Close);
-        assert!(standby.watch.is_due(&standby.members));
-
-        let mut standby = Standby::new();
-        standby.after(3_000, &[("a", NodeRole::Owner)]);
-        standby.after(1_000, &[("a", NodeRole::Moving)]);
-        assert!(!standby.after(SILENCE_MS - 1, &[]));
-        assert!(standby.after(1, &[]), "it died over it");
+        assert!(standby.watch.is_due(&standby.members), "it has");
     }
 
     #[test]

@@ -69,11 +69,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts everything, with more lines of configuration for each node.
     pub(crate) fn start(rest: &str) -> Self {
-        Self::start_on(Servers::start(), rest)
+        Self::start_over(Servers::start(), rest)
     }
 
-    /// As [`start`](Self::start), with servers that run.
-    pub(crate) fn start_on(servers: Servers, rest: &str) -> Self {
+    /// Starts the nodes of these servers.
+    pub(crate) fn start_over(servers: Servers, rest: &str) -> Self {
         let mut nodes: Vec<Node> = ["a", "b", "c"].map(|name| Node::new(name, &servers, rest)).into();
         nodes.iter_mut().for_each(Node::start);
         wait_for_owner(&mut nodes);
@@ -155,7 +155,12 @@ impl Cluster {
 
 /// Agents and sessions, one of each for a list.
 pub(crate) fn lists(cluster: &Cluster) -> Vec<(String, String)> {
-    let client = cluster.nodes[0].client();
+    lists_at(cluster, 0)
+}
+
+/// The same, made by way of this node.
+pub(crate) fn lists_at(cluster: &Cluster, at: usize) -> Vec<(String, String)> {
+    let client = cluster.nodes[at].client();
     let list = |at: usize| {
         let manifest = format!("name = \"list-{at}\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n");
         let made = client.post("/api/agents", &json!({ "manifest_toml": manifest })).expect(201);

@@ -42,6 +42,11 @@ impl Load {
         }
     }
 
+    /// Agent and session of each list.
+    pub(crate) fn lists(&self) -> &[(String, String)] {
+        &self.lists
+    }
+
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -111,6 +111,11 @@ impl Node {
         self.links.iter().for_each(|link| link.set(mode));
     }
 
+    /// Its way to one of the NATS servers does so.
+    pub(crate) fn set_link(&self, server: usize, mode: Mode) {
+        self.links[server].set(mode);
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client::hasty(self.api)
     }
@@ -119,6 +124,12 @@ impl Node {
     pub(crate) fn cluster(&self) -> Option<Value> {
         let reply = self.client().try_send("GET", "/api/cluster", &[], None).ok()?;
         (reply.status == 200).then(|| serde_json::from_slice(&reply.body).ok()).flatten()
+    }
+
+    /// The errors that it logged.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.home.path().join("stderr.txt")).unwrap_or_default();
+        text.lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect()
     }
 
     /// What it wrote to stderr, its last lines.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
+use async_nats::jetstream::{self, Context};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -145,6 +147,38 @@ impl Servers {
         (0..SERVERS).for_each(|at| all.launch(at));
         all.wait_well();
         all
+    }
+
+    /// Makes the stream of a journal so that single entries can be erased: nodes make one that does not allow it.
+    pub(crate) fn with_erasable_stream(self, name: &str) -> Self {
+        let world = name.rsplit_once('-').expect("a stream is named after a cluster and its world");
+        let config = Config {
+            name: name.to_owned(),
+            subjects: vec![format!("{}.journal.{}", world.0, world.1)],
+            storage: StorageType::File,
+            num_replicas: SERVERS,
+            discard: DiscardPolicy::New,
+            ..Config::default()
+        };
+        self.ask(async |context| context.create_stream(config).await.map(drop)).expect("a stream can be created");
+        self
+    }
+
+    /// Erases the entry that is this far before the last one, as a damaged disk of two servers could.
+    pub(crate) fn erase_before_last(&self, name: &str, before: u64) {
+        let erased = self.ask(async |context| {
+            let stream = context.get_stream(name).await.expect("the stream is there");
+            stream.delete_message(stream.cached_info().state.last_sequence - before).await
+        });
+        assert!(erased.expect("an entry can be erased"));
+    }
+
+    fn ask<T>(&self, work: impl AsyncFnOnce(Context) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let client = async_nats::connect(format!("nats://{}", self.address(0))).await.expect("a server answers");
+            work(jetstream::new(client)).await
+        })
     }
 
     fn launch(&mut self, at: usize) {

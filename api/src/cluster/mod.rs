@@ -45,12 +45,34 @@ impl Placement for OfCluster {
     fn secret(&self) -> [u8; 32] {
         self.0.secret()
     }
+
+    fn is_fresh(&self) -> bool {
+        self.0.is_fresh()
+    }
+
+    fn finishes(&self, site: &str) -> bool {
+        self.0.finishes(site)
+    }
+
+    fn leave(&self) -> BoxFuture<'static, ()> {
+        Arc::clone(&self.0).leave()
+    }
 }
 
 /// The node's part of a cluster. The daemon provides it where the configuration has one; a single daemon has none.
 pub trait Cluster: Send + Sync {
     /// What this node is now. Asked for every request: must take no lock that is held while something is waited for.
     fn role(&self) -> Role;
+
+    /// Is what this node knows of the world, if it owns it, as new as reads must be? Asked for every read, like [`role`](Self::role).
+    fn is_fresh(&self) -> bool;
+
+    /// Does the node at this address, which gives the world away, still answer what it has begun? To be answered like
+    /// [`role`](Self::role).
+    fn finishes(&self, url: &str) -> bool;
+
+    /// The daemon stops: this node takes no more requests of others and owns nothing new. Ends when they know, or soon.
+    fn leave(self: Arc<Self>) -> BoxFuture<'static, ()>;
 
     /// A key that every node of this cluster has and nobody else, such as one derived from the vault's. With it nodes show one
     /// another which client a request comes from.
@@ -59,7 +81,8 @@ pub trait Cluster: Send + Sync {
     /// What this node knows of the cluster, from what it last heard of the others. Must not wait.
     fn status(&self) -> ClusterStatus;
 
-    /// Hands the world to another node: no more is taken in, what was is stored, the other one opens it. Asked of the owner.
+    /// Hands the world to another node: no more is taken in, what was begun is answered, what was taken in is stored, the other one
+    /// opens it. Asked of the owner.
     ///
     /// # Errors
     /// [`ClusterError`]; except for [`Unknown`](ClusterError::Unknown), the world is where it was.
@@ -125,6 +148,8 @@ pub struct ClusterStatus {
     pub stream: Option<StreamRow>,
     /// The servers that hold it, as far as they are known.
     pub servers: Vec<ServerRow>,
+    /// Changes should wait until a standby has them, and no standby follows: they are acknowledged by the journal alone.
+    pub is_journal_alone: bool,
     /// Problems, each in one sentence for people; empty without any.
     pub problems: Vec<String>,
 }

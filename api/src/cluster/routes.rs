@@ -43,9 +43,11 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/cluster/worlds/{p}/move", "Move a world to another node", |call| Box::pin(move_world(call)))
         .body::<MoveBody>()
         .cost(10)
+        .outlasts_world()
         .replies(&[Reply::json::<MovedItem>(200, "the world was moved"), OFF, BUSY, UNKNOWN]),
     Route::post("/api/cluster/nodes/{n}/drain", "Drain a node of the cluster", |call| Box::pin(drain(call)))
         .cost(10)
+        .outlasts_world()
         .replies(&[Reply::json::<DrainedBody>(200, "the node owns nothing until it restarts"), OFF, BUSY, UNKNOWN]),
     Route::post("/api/cluster/verify", "Compare the nodes of the cluster", |call| Box::pin(verify(call)))
         .cost(100)
@@ -146,6 +148,8 @@ pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
     out.gauge("agentsvc_cluster_epoch", "The newest epoch that this node knows.", own.epoch);
     out.gauge("agentsvc_cluster_index", "The last entry of the journal that this node has.", own.index);
     out.gauge("agentsvc_cluster_problems", "Problems that this node sees.", status.problems.len());
+    let help = "1 if `acks` asks for a standby, and changes are acknowledged by the journal alone.";
+    out.gauge("agentsvc_cluster_journal_alone", help, u8::from(status.is_journal_alone));
     let name = "agentsvc_cluster_lag";
     out.family(name, "Entries of the journal that a node does not have yet.", "gauge");
     for node in &status.nodes {

@@ -18,6 +18,7 @@ struct Fake {
     /// What was asked of it, and what it answers with.
     asked: Mutex<Vec<String>>,
     refuses: Option<ClusterError>,
+    is_fresh: bool,
 }
 
 impl Fake {
@@ -55,6 +56,18 @@ impl Cluster for Fake {
         [1; 32]
     }
 
+    fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    fn finishes(&self, _url: &str) -> bool {
+        false
+    }
+
+    fn leave(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(ready(()))
+    }
+
     fn status(&self) -> ClusterStatus {
         let nodes = [("a", NodeRole::Owner, 10), ("b", NodeRole::Standby, 9), ("c", NodeRole::Standby, 8)];
         let world = WorldRow { world: 0, owner: Some("a".to_owned()), epoch: 3, index: 10, since: None, problem: None };
@@ -65,6 +78,7 @@ impl Cluster for Fake {
             worlds: vec![world],
             stream: None,
             servers: Vec::new(),
+            is_journal_alone: true,
             problems: vec!["the servers do not answer".to_owned()],
         }
     }
@@ -87,7 +101,11 @@ impl Cluster for Fake {
 
 /// A node of that cluster.
 fn of(role: Role, refuses: Option<ClusterError>) -> (Arc<Api>, Arc<Fake>) {
-    let (api, fake) = (front(ApiSettings::default()), Arc::new(Fake { role, asked: Mutex::default(), refuses }));
+    of_fake(Fake { role, asked: Mutex::default(), refuses, is_fresh: true })
+}
+
+fn of_fake(fake: Fake) -> (Arc<Api>, Arc<Fake>) {
+    let (api, fake) = (front(ApiSettings::default()), Arc::new(fake));
     join(&api, Arc::clone(&fake) as _);
     (api, fake)
 }
@@ -129,6 +147,7 @@ async fn the_cluster_its_nodes_and_its_world_are_shown() {
     assert_eq!(get(&api, "/api/cluster/worlds/1").await.status(), 404);
     assert_eq!(get(&api, "/api/cluster/worlds/x").await.status(), 400);
     let metrics = reply::text(get(&api, "/api/metrics").await).await;
+    assert!(metrics.contains("agentsvc_cluster_journal_alone 1"));
     for line in ["agentsvc_cluster_owner 1", "agentsvc_cluster_epoch 3", "agentsvc_cluster_lag{node=\"c\"} 2"] {
         assert!(metrics.lines().any(|shown| shown == line), "{line}");
     }
@@ -174,4 +193,16 @@ async fn a_node_without_an_owner_shows_what_it_knows_and_changes_nothing() {
         assert_eq!((status, &body["code"]), (503, &json!("moving")));
         assert!(fake.asked.lock().is_empty());
     }
+}
+
+#[tokio::test]
+async fn an_owner_that_may_be_one_no_more_answers_no_reads_and_tries_changes() {
+    let fake = Fake { role: Role::Owner, asked: Mutex::default(), refuses: None, is_fresh: false };
+    let (api, fake) = of_fake(fake);
+    let read = get(&api, "/api/agents").await;
+    assert_eq!(read.status(), 503);
+    assert_eq!(reply::collect(read).await["code"], "moving");
+    assert_eq!(get(&api, "/api/cluster").await.status(), 200, "what it knows of the cluster it shows");
+    assert_eq!(post(&api, "/api/cluster/verify", "").await.0, 200);
+    assert_eq!(*fake.asked.lock(), ["verify"]);
 }

@@ -163,12 +163,7 @@ impl State {
 impl State {
     /// What is said to a command that was not taken, because the world is given up or another one takes its place.
     fn held(&self) -> Refusal {
-        if self.is_shared.load(Ordering::Acquire) {
-            Refusal::busy("no node answers at the moment, because another one takes over; nothing was done", 1)
-                .with_code(MOVING)
-        } else {
-            exchanging()
-        }
+        if self.is_shared.load(Ordering::Acquire) { moving() } else { exchanging() }
     }
 
     /// What is said to a command that was taken, and whose world ended before it answered.
@@ -183,6 +178,13 @@ impl State {
             Refusal::busy("the daemon is shutting down", 5)
         }
     }
+}
+
+/// What is said to a command that was not begun, because another node takes the world over.
+#[must_use]
+pub fn moving() -> Refusal {
+    let text = "no node answers at the moment, because another one takes over; nothing was done";
+    Refusal::busy(text, 1).with_code(MOVING)
 }
 
 /// What is said while one world takes the place of another.

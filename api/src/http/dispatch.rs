@@ -64,10 +64,17 @@ where
         Found::OtherMethods(_) | Found::Nothing => (None, None),
     };
     let sound = check_message(api, &parts);
+    let begun = api.elsewhere.begin(relay::is_awaited(&parts.method, route));
     let way = if sound.is_ok() { relay::way(api, &policy, &parts, &found, client.ip) } else { Way::Here };
     let (mut response, place) = match way {
-        Way::Away(site) => Box::pin(relay::relay(api, client, (parts, body), site, route)).await,
-        way => answer(api, client, (parts, body), (&policy, found), (sound, way == Way::Alone)).await,
+        Way::Away(site) => {
+            drop(begun);
+            Box::pin(relay::relay(api, client, (parts, body), site, route)).await
+        }
+        way => {
+            let _begun = begun;
+            answer(api, client, (parts, body), (&policy, found), (sound, way == Way::Alone)).await
+        }
     };
     if client.is_passed_on {
         relay::tell_holder(&mut response, place.holder());

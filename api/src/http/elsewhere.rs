@@ -3,11 +3,15 @@
 //!
 //! The node that answers has to know whose request it is. The one that passes it on says so in a header, with a code that only
 //! those can make who have the secret that the nodes share; no other request is believed.
+//!
+//! A node that gives the world away in order first takes no more requests, then answers the changes that it has begun, and only
+//! then gives it away. So what it has not begun is never of unknown outcome, and what it has begun only if it takes too long.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::{BoxFuture, ready};
 use hmac::{Hmac, KeyInit, Mac};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
@@ -20,6 +24,7 @@ use uuid::Uuid;
 use crate::http::links::Links;
 use crate::http::metrics::MetricsText;
 use crate::http::response_headers::X_REQUEST_ID;
+use crate::http::shutdown::Shutdown;
 
 /// The client that a request was passed on for, and what proves it. Its presence alone says that it was passed on, so that no
 /// request goes in circles.
@@ -46,11 +51,32 @@ pub trait Placement: Send + Sync {
 
     /// The secret that the nodes share.
     fn secret(&self) -> [u8; 32];
+
+    /// Is what this node would answer to a read as new as it must be? Only asked where [`site`](Self::site) says that it answers.
+    /// Must not wait.
+    fn is_fresh(&self) -> bool {
+        true
+    }
+
+    /// Does the node at this address, which takes no more requests, still answer those that it has begun? Must not wait.
+    fn finishes(&self, _site: &str) -> bool {
+        false
+    }
+
+    /// The daemon stops: from here on this node takes no request that another one passes on. Ends when the others know, or when
+    /// there is no use in waiting for that.
+    fn leave(&self) -> BoxFuture<'static, ()> {
+        Box::pin(ready(()))
+    }
 }
 
 /// Where requests are answered, and the way there.
 pub struct Elsewhere {
     placement: OnceLock<Arc<dyn Placement>>,
+    /// Changes that were begun here and are not answered.
+    begun: Arc<AtomicUsize>,
+    /// The other nodes know that this one stops.
+    left: Shutdown,
     /// Connections to the node that answers.
     pub(crate) links: Links,
     /// Requests that may be passed on at once.
@@ -78,7 +104,8 @@ impl Elsewhere {
     /// Everything here, until a domain says otherwise; then so many requests may be passed on at once.
     pub(crate) fn new(requests_max: usize) -> Self {
         let room = Arc::new(Semaphore::new(requests_max));
-        Self { placement: OnceLock::new(), links: Links::default(), room, counts: Counts::default() }
+        let (placement, begun, left) = (OnceLock::new(), Arc::default(), Shutdown::new());
+        Self { placement, begun, left, links: Links::default(), room, counts: Counts::default() }
     }
 
     /// From now on `placement` says where requests are answered. Only the first one counts.
@@ -97,6 +124,45 @@ impl Elsewhere {
     #[must_use]
     pub fn site(&self) -> Site {
         self.placement.get().map_or(Site::Here, |placement| placement.site())
+    }
+
+    /// Is what this node answers to a read as new as it must be?
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.placement.get().is_none_or(|placement| placement.is_fresh())
+    }
+
+    /// Does the node at `site` answer what was sent to it, although it may take no more?
+    pub(crate) fn answers(&self, site: &Arc<str>) -> bool {
+        matches!(self.site(), Site::There(now) if now == *site)
+            || self.placement.get().is_some_and(|placement| placement.finishes(site))
+    }
+
+    /// Counts a request until its answer is there, if a world that is given away waits for that. To be called before it is asked
+    /// where the request is answered.
+    pub(crate) fn begin(&self, is_awaited: bool) -> Option<Begun> {
+        (is_awaited && self.is_set()).then(|| {
+            self.begun.fetch_add(1, Ordering::AcqRel);
+            Begun(Arc::clone(&self.begun))
+        })
+    }
+
+    /// Changes that this node has begun and not answered yet. When it takes no more, they only become fewer.
+    #[must_use]
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Tells the other nodes that this one stops, and those who wait for [`left`](Self::left) that they know.
+    pub(crate) async fn leave(&self) {
+        if let Some(placement) = self.placement.get() {
+            placement.leave().await;
+        }
+        self.left.trigger();
+    }
+
+    /// Ends when the other nodes know that this one stops: connections stay open until then, for what is on its way to be answered.
+    pub(crate) fn left(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
+        self.left.wait()
     }
 
     /// Says of a request that it is passed on for the client at `ip`, under this id.
@@ -142,6 +208,15 @@ impl Elsewhere {
     }
 }
 
+/// A change that was begun here, until it is dropped.
+pub(crate) struct Begun(Arc<AtomicUsize>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 fn code(secret: &[u8; 32], parts: &Parts, ip: IpAddr, id: &[u8]) -> String {
     code_of(secret, (parts.method.as_str(), path(&parts.uri)), ip, id)
 }
@@ -163,27 +238,52 @@ fn code_of(secret: &[u8; 32], (method, path): (&str, &str), ip: IpAddr, id: &[u8
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::net::SocketAddr;
+
     use hyper::Request;
     use parking_lot::Mutex;
 
     use super::*;
 
     /// Says what it was told last.
-    pub(crate) struct Told(pub(crate) Mutex<Site>, pub(crate) [u8; 32]);
+    pub(crate) struct Told {
+        pub(crate) site: Mutex<Site>,
+        pub(crate) secret: [u8; 32],
+        /// The node that takes no more and answers what it has begun.
+        pub(crate) finishes: Mutex<Option<SocketAddr>>,
+        /// What a stop waits for, once there is one.
+        pub(crate) knows: Shutdown,
+    }
+
+    impl Told {
+        pub(crate) fn new(site: Site, secret: [u8; 32]) -> Self {
+            let knows = Shutdown::new();
+            Self { site: Mutex::new(site), secret, finishes: Mutex::default(), knows }
+        }
+    }
 
     impl Placement for Told {
         fn site(&self) -> Site {
-            self.0.lock().clone()
+            self.site.lock().clone()
         }
 
         fn secret(&self) -> [u8; 32] {
-            self.1
+            self.secret
+        }
+
+        fn finishes(&self, site: &str) -> bool {
+            self.finishes.lock().is_some_and(|address| site == format!("http://{address}"))
+        }
+
+        fn leave(&self) -> BoxFuture<'static, ()> {
+            *self.site.lock() = Site::Nowhere;
+            Box::pin(self.knows.wait())
         }
     }
 
     fn with(secret: u8) -> Elsewhere {
         let elsewhere = Elsewhere::new(1);
-        elsewhere.set(Arc::new(Told(Mutex::new(Site::Here), [secret; 32])));
+        elsewhere.set(Arc::new(Told::new(Site::Here, [secret; 32])));
         elsewhere
     }
 

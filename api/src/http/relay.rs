@@ -6,6 +6,7 @@
 //! | the connection fails | what becomes of the request |
 //! |---|---|
 //! | before it was sent, or it changes nothing | it is sent again, for a moment; then 503 `moving` |
+//! | not, but its node gives the world away | it is waited for as long as that node says that it answers what it has begun |
 //! | after it was sent | 502 `outcome_unknown`: it may have been carried out |
 //! | within the answer | the answer breaks off |
 
@@ -68,15 +69,33 @@ pub(crate) enum Way {
     Away(Site),
 }
 
+impl Route {
+    /// Gives the world away, which waits for other changes that were begun, and not for this one.
+    #[must_use]
+    pub const fn outlasts_world(self) -> Self {
+        Self { outlasts_world: true, ..self }
+    }
+}
+
+/// Does a world that is given away wait for the answer to this request? To changes that are not about giving it away.
+pub(crate) fn is_awaited(method: &Method, route: Option<&Route>) -> bool {
+    let is_change = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_change && route.is_some_and(|route| !route.outlasts_world)
+}
+
 /// Where this request is answered.
 pub(crate) fn way(api: &Api, policy: &Policy, parts: &Parts, found: &Found<'_>, client: IpAddr) -> Way {
     if !api.elsewhere.is_set() {
         return Way::Here;
     }
     let site = api.elsewhere.site();
-    if site == Site::Here {
-        return Way::Here;
-    }
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let site = match site {
+        Site::Here if !is_read || api.elsewhere.is_fresh() => return Way::Here,
+        // Another node may own the world; a change would find out, and a read would not.
+        Site::Here => Site::Nowhere,
+        site => site,
+    };
     let (spot, auth) = match found {
         Found::Route(route, ..) => (route.spot, route.auth),
         // The other node may be of another version, and have more routes.
@@ -258,6 +277,8 @@ async fn exchange(
         let Site::There(to) = &site else { return Err(moving(elsewhere)) };
         let request = unsent.take().unwrap_or_else(|| request_of(parts, headers, body));
         match elsewhere.links.get(to).await {
+            // It may have said meanwhile that it takes no more.
+            Ok(_) if elsewhere.site() != site => unsent = Some(request),
             Ok(mut link) => {
                 let answered = link.try_send_request(request);
                 tokio::select! {
@@ -293,13 +314,12 @@ async fn exchange(
     }
 }
 
-/// Ends when the node at `site` has not been the one that answers for a while.
+/// Ends when the node at `site` has for a while neither been the one that answers nor answered what it had begun before.
 async fn left(elsewhere: &Elsewhere, site: &Arc<str>) {
     let mut looks = 0;
     while looks < LOOKS_MAX {
         sleep(LOOK_PERIOD).await;
-        let is_there = matches!(elsewhere.site(), Site::There(now) if now == *site);
-        looks = if is_there { 0 } else { looks + 1 };
+        looks = if elsewhere.answers(site) { 0 } else { looks + 1 };
     }
 }
 

@@ -198,6 +198,8 @@ pub struct Route {
     pub while_loading: bool,
     /// Which node of a cluster answers.
     pub spot: Spot,
+    /// It is about giving the world away or ending it, which does not wait for its answer.
+    pub outlasts_world: bool,
     /// A page of another site may lead a browser here, also while the API is open: the route asks for proof of its own.
     pub linked: bool,
     /// It is refused while the disk has no room for changes: it writes something, and frees nothing.
@@ -231,6 +233,7 @@ impl Route {
             query: None,
             while_loading: false,
             spot: Spot::There,
+            outlasts_world: false,
             linked: false,
             needs_room: !matches!(verb, Verb::Get | Verb::Delete),
             answer_max: 0,

@@ -58,6 +58,11 @@ type Builder = auto::Builder<Streams>;
 /// `drain_time_max` has passed.
 pub async fn serve(api: Arc<Api>, listeners: Vec<TcpListener>) {
     let sweeper = tokio::spawn(sweep(Arc::clone(&api)));
+    let leaving = Arc::clone(&api);
+    tokio::spawn(async move {
+        leaving.shutdown.wait().await;
+        leaving.elsewhere.leave().await;
+    });
     let keys = Arc::clone(&api.access.keys);
     let expiry = tokio::spawn(async move { keys.expire().await });
     let slots = Arc::new(Semaphore::new(api.settings.limits.connections_max));
@@ -78,7 +83,8 @@ pub async fn serve(api: Arc<Api>, listeners: Vec<TcpListener>) {
 async fn accept(api: &Arc<Api>, listeners: &[TcpListener], slots: &Arc<Semaphore>) {
     let builder = builder(api);
     let farewells = Arc::new(Semaphore::new(FAREWELLS_MAX));
-    let mut stop = pin!(api.shutdown.wait());
+    // Whatever another node has passed on before it knew that this one stops is answered.
+    let mut stop = pin!(api.elsewhere.left());
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
         let accepted = tokio::select! {
@@ -189,7 +195,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
     let mut watch = ConnectionTimeouts::new(api.settings.limits);
     let mut looks = interval_at(Instant::now() + watch.period(), watch.period());
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut stop = pin!(api.shutdown.wait());
+    let mut stop = pin!(api.elsewhere.left());
     let mut deadline = None;
     loop {
         tokio::select! {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentsvc_components::Actor;
-use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::error_codes;
 use agentsvc_components::kernel::id::KeyId;
 use agentsvc_components::kernel::scope::Role;
+use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::kernel::command::Command;
 use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::people::{ConfiguredUser, KeyGrant, ListGrants, NoteKeyUse, SetConfiguredUsers};
@@ -18,6 +18,7 @@ use crate::http::blocking;
 use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::error_codes::{MOVING, OUTCOME_UNKNOWN};
 use crate::http::principal::Grant;
 
 /// Held while keys change and are put in force, so that none puts older ones in force.
@@ -118,22 +119,26 @@ pub async fn follow(
     mut settings: watch::Receiver<()>,
 ) {
     let (mut uses, mut in_force) = (api.access.keys.uses(), None);
+    // The world could not be asked: it is tried again until one can.
+    let mut is_owed = false;
     loop {
         tokio::select! {
             Ok(()) = starts.changed() => {
-                let wanted = users();
-                put_in_force_at_start(&api, &wanted).await;
-                in_force = Some(wanted);
+                api.bridge.opened().await;
+                is_owed = true;
             }
-            Ok(()) = settings.changed(), if in_force.is_some() => {
-                let wanted = users();
-                if in_force.as_ref() != Some(&wanted) {
-                    put_users_in_force(&api, &wanted).await;
-                    in_force = Some(wanted);
-                }
+            Ok(()) = settings.changed(), if in_force.is_some() => is_owed |= in_force.as_ref() != Some(&users()),
+            () = tokio::time::sleep(PUT_AGAIN_AFTER), if is_owed => {}
+            Some((key, at)) = next(&mut uses) => {
+                note_use(&api, key, at).await;
+                continue;
             }
-            Some((key, at)) = next(&mut uses) => note_use(&api, key, at).await,
             () = api.shutdown.wait() => return,
+        }
+        if is_owed {
+            let wanted = users();
+            is_owed = !put_users_in_force(&api, &wanted).await;
+            in_force = Some(wanted);
         }
     }
 }
@@ -142,24 +147,75 @@ async fn next(uses: &mut Option<mpsc::Receiver<(KeyId, Timestamp)>>) -> Option<(
     uses.as_mut()?.recv().await
 }
 
-async fn put_in_force_at_start(api: &Api, users: &[ConfiguredUser]) {
-    api.bridge.opened().await;
-    put_users_in_force(api, users).await;
-}
-
-async fn put_users_in_force(api: &Api, users: &[ConfiguredUser]) {
+/// False when there was no world to ask: another one comes.
+async fn put_users_in_force(api: &Api, users: &[ConfiguredUser]) -> bool {
     let changing = api.state::<Changing>();
     let _held = changing.0.lock().await;
-    if let Err(refusal) = api.bridge.acting_as(Actor::System).ask(SetConfiguredUsers(users.to_vec())).await {
-        tracing::error!(%refusal, "the users of config.toml could not be put in force; those before stay");
+    let set = api.bridge.acting_as(Actor::System).ask(SetConfiguredUsers(users.to_vec())).await;
+    let listed = match set {
+        Err(refusal) if is_without_world(&refusal) => Err(refusal),
+        set => {
+            if let Err(refusal) = set {
+                tracing::error!(%refusal, "the users of config.toml could not be put in force; those before stay");
+            }
+            api.bridge.ask(ListGrants).await
+        }
+    };
+    match listed {
+        Ok(grants) => api.access.keys.set(grants.into_iter().map(grant).collect()),
+        Err(refusal) if is_without_world(&refusal) => {
+            tracing::debug!(%refusal, "the users and keys will be put in force when there is a world to ask");
+            return false;
+        }
+        Err(refusal) => tracing::error!(%refusal, "the API keys could not be read; named keys are refused"),
     }
-    if let Err(error) = put_in_force(api).await {
-        tracing::error!(error = error.message(), "the API keys could not be read; named keys are refused");
-    }
+    true
+}
+
+/// Was the world not there to be asked, because it is given to another node, loads or is exchanged?
+fn is_without_world(refusal: &Refusal) -> bool {
+    let codes = [MOVING, OUTCOME_UNKNOWN, error_codes::LOADING, error_codes::EXCHANGING];
+    refusal.code.is_some_and(|code| codes.contains(&code))
 }
 
 async fn note_use(api: &Api, key: KeyId, at: Timestamp) {
     if let Err(error) = api.bridge.acting_as(Actor::System).ask(NoteKeyUse { key, at }).await {
         tracing::debug!(%error, "the use of a key was not stored");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::settings::ApiSettings;
+    use crate::testing::{loading, run};
+
+    /// The world goes to another node in the moment in which its keys are to be read, and comes back.
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_could_not_be_read_are_read_from_the_world_that_comes() {
+        let (api, first) = loading(ApiSettings::default());
+        api.bridge.share();
+        api.access.keys.expect();
+        first.open();
+        let (starts, configured) = (watch::Sender::default(), watch::Sender::default());
+        let following = follow(Arc::clone(&api), starts.subscribe(), Vec::new, configured.subscribe());
+        let following = tokio::spawn(following);
+        starts.send_replace(());
+        // The command was taken, and the world ended before it answered.
+        while api.bridge.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        api.bridge.hold();
+        drop(first);
+        tokio::time::sleep(2 * PUT_AGAIN_AFTER).await;
+        assert!(!api.access.keys.is_known(), "nobody could be asked");
+        let next = api.bridge.next_world();
+        next.open();
+        std::thread::spawn(move || run(&next));
+        while !api.access.keys.is_known() {
+            tokio::time::advance(PUT_AGAIN_AFTER / 10).await;
+        }
+        api.shutdown.trigger();
+        following.await.unwrap();
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Standing {
     heard: AtomicU64,
     /// It opens the next epoch at this moment; others may hear of that before it does.
     opening: AtomicBool,
+    /// When an entry was sent that a majority of the servers has taken since: this node owned the world then. In milliseconds since
+    /// the machine was started.
+    confirmed: AtomicU64,
     /// When waiting for the servers ends, in milliseconds since the machine was started; 0: not yet.
     pub(crate) ends: AtomicU64,
 }
@@ -46,6 +49,16 @@ impl Standing {
     pub(crate) fn note(&self, position: &Position) {
         self.epoch.store(position.epoch, Ordering::Release);
         self.index.store(position.index, Ordering::Release);
+    }
+
+    /// When this node is known to have owned the world for the last time, in milliseconds since the machine was started.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.confirmed.load(Ordering::Acquire)
+    }
+
+    /// At this moment this node owned the world.
+    pub(crate) fn confirm(&self, at: u64) {
+        self.confirmed.fetch_max(at, Ordering::AcqRel);
     }
 
     /// Another node has learned of this epoch.
@@ -158,6 +171,8 @@ pub(crate) struct NatsJournal {
     standing: Arc<Standing>,
     /// The copy of the world that the journal begins with, when it was that of a daemon that was alone.
     origin: Option<String>,
+    /// When the newest entry was sent, in milliseconds since the machine was started.
+    sent_at: u64,
     /// Says whether an entry that the servers have is durable enough.
     is_enough: Option<Box<dyn Fn(u64) -> bool + Send>>,
 }
@@ -173,7 +188,7 @@ impl NatsJournal {
     pub(crate) fn new(wire: &Arc<Wire>, standing: &Arc<Standing>, position: &Position, origin: Option<String>) -> Self {
         let standing = Arc::clone(standing);
         let log = NatsLog { wire: Arc::clone(wire), standing: Arc::clone(&standing), sent: BTreeMap::new() };
-        Self { shared: Shared::new(log, *position), standing, origin, is_enough: None }
+        Self { shared: Shared::new(log, *position), standing, origin, sent_at: 0, is_enough: None }
     }
 
     fn open_as(&mut self, node: &str) -> Result<(), Error> {
@@ -190,21 +205,26 @@ impl NatsJournal {
 impl Journal for NatsJournal {
     fn open(&mut self, node: &str) -> Result<(), Error> {
         self.standing.opening.store(true, Ordering::Release);
+        self.sent_at = boot_time();
         let opened = self.open_as(node);
         if opened.is_ok() {
             self.standing.note(self.shared.newest());
+            self.standing.confirm(self.sent_at);
         }
         self.standing.opening.store(false, Ordering::Release);
         opened
     }
 
     fn append(&mut self, body: &Body<'_>) -> Result<Option<Position>, Error> {
+        self.sent_at = boot_time();
         self.shared.append(body)
     }
 
     fn acknowledged(&mut self, position: &Position) -> Result<(), Error> {
         self.shared.acknowledged(position)?;
         self.standing.note(position);
+        // Entries are waited for one by one.
+        self.standing.confirm(self.sent_at);
         while self.is_enough.as_ref().is_some_and(|is_enough| !is_enough(position.index)) {
             self.standing.goes_on()?;
             std::thread::sleep(LOOK);

@@ -131,7 +131,7 @@ impl Wire {
     }
 
     /// The message with this sequence, as the leader of the stream has it; `None` when it has none.
-    pub(super) async fn message(&self, sequence: u64) -> Result<Option<Bytes>, Error> {
+    pub(crate) async fn message(&self, sequence: u64) -> Result<Option<Bytes>, Error> {
         match self.stream.get_raw_message(sequence).await {
             Ok(message) => Ok(Some(message.payload)),
             Err(error) => match error.kind() {

@@ -45,6 +45,8 @@ pub(super) struct Backlog {
     pub(super) bytes: AtomicUsize,
     /// A write has failed; no more is taken.
     pub(super) poisoned: AtomicBool,
+    /// Another node owns the world: that is why a write has failed.
+    pub(super) fenced: AtomicBool,
     /// The disk has no room for changes.
     pub(super) read_only: AtomicBool,
     /// It had none at some time.
@@ -91,6 +93,11 @@ impl CommitQueue {
     /// True while writing commands must be refused: too much waits, or the store has failed.
     pub fn is_full(&self) -> bool {
         self.backlog_bytes() >= limit::STORE_BACKLOG_BYTES_MAX || self.backlog.poisoned.load(Ordering::Acquire)
+    }
+
+    /// True when another node owns the world: nothing is taken any more, and this world is to be ended.
+    pub fn is_fenced(&self) -> bool {
+        self.backlog.fenced.load(Ordering::Acquire)
     }
 
     /// The disk has, or has no more, room for changes.

@@ -169,6 +169,7 @@ impl WriterLoop {
         let cause = match ended {
             Ok(Ok(())) => return self.close(),
             Ok(Err(Error::Fenced { epoch })) => {
+                self.room.backlog.fenced.store(true, Ordering::Release);
                 self.room.backlog.poisoned.store(true, Ordering::Release);
                 tracing::warn!(epoch, "another node owns the world");
                 return (self.outlets.fenced)(epoch);

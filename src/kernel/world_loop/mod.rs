@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use agentsvc_api::http::bridge::{Arrival, Bridge, Envelope, Intake};
+use agentsvc_api::http::bridge::{Arrival, Bridge, Envelope, Intake, moving};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::Room;
@@ -124,12 +124,15 @@ enum Gate {
     ReadOnly(Room),
     /// None: the store is behind.
     Closed,
+    /// None, and no reads either: another node owns the world.
+    Fenced,
 }
 
 impl Gate {
     /// Why the command is refused, if it is.
     fn refusal(self, command: &dyn Envelope) -> Option<Refusal> {
         match self {
+            Self::Fenced => Some(moving()),
             _ if !command.writes() => None,
             Self::Closed => {
                 let text = "the store backlog is full; try again later";
@@ -305,6 +308,7 @@ impl Running {
 
     fn gate(&self) -> Gate {
         match &self.parts.commits {
+            commits if commits.is_fenced() => Gate::Fenced,
             commits if commits.is_full() => Gate::Closed,
             commits if !commits.is_read_only() => Gate::Open,
             commits if commits.has_last_room() => Gate::ReadOnly(Room::Last),

@@ -19,8 +19,11 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::kernel::store::Store;
+use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::{Progress, load};
 use crate::kernel::store::writer::{Outlets, Writer};
+
+mod fenced;
 
 /// Clocks that stand still until the test moves them.
 #[derive(Clone, Default)]
@@ -62,6 +65,10 @@ fn fresh_engine() -> Engine {
 }
 
 fn harness_with(renewal: Option<Box<dyn Renew>>) -> Harness {
+    harness_over(renewal, Box::new(Local))
+}
+
+fn harness_over(renewal: Option<Box<dyn Renew>>, journal: Box<dyn Journal>) -> Harness {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path().join("world")).unwrap();
     let (cause, fatal) = crossbeam_channel::unbounded();
@@ -73,7 +80,7 @@ fn harness_with(renewal: Option<Box<dyn Renew>>) -> Harness {
         fenced: Arc::new(|_| ()),
         fatal: die.clone(),
     };
-    let writer = Writer::start(store, outlets).unwrap();
+    let writer = Writer::start_with(store, outlets, None, journal).unwrap();
     let hands = Hands::default();
     hands.wall_ms.store(1_000_000, Ordering::SeqCst);
     let (bridge, intake) = bridge();

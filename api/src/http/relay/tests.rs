@@ -10,7 +10,6 @@ use hyper::body::Frame;
 use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -21,6 +20,7 @@ use crate::http::server::serve;
 use crate::http::settings::ApiSettings;
 use crate::testing::front;
 
+mod giving_away;
 mod streams;
 
 /// A node that is running.
@@ -38,7 +38,7 @@ impl Node {
 
     async fn of(site: Site, settings: ApiSettings) -> Self {
         let api = front(settings);
-        let told = Arc::new(Told(Mutex::new(site), [7; 32]));
+        let told = Arc::new(Told::new(site, [7; 32]));
         api.elsewhere.set(Arc::clone(&told) as _);
         let (listener, address) = listener().await;
         let served = tokio::spawn(serve(Arc::clone(&api), vec![listener]));
@@ -46,7 +46,7 @@ impl Node {
     }
 
     fn tell(&self, site: Site) {
-        *self.told.0.lock() = site;
+        *self.told.site.lock() = site;
     }
 
     fn count(&self, count: fn(&crate::http::elsewhere::Counts) -> &AtomicU64) -> u64 {
@@ -271,7 +271,7 @@ async fn what_was_not_sent_is_sent_again_and_what_was_sent_is_not() {
     while standby.api.elsewhere.counts.repeated.load(Ordering::Relaxed) == before {
         tokio::task::yield_now().await;
     }
-    *standby.told.0.lock() = there(owner(echo).await);
+    *standby.told.site.lock() = there(owner(echo).await);
     assert_eq!(read.await.unwrap(), 200);
 }
 

@@ -33,6 +33,9 @@ pub const SNAPSHOT_KEY: [u8; 2] = [0, b'n'];
 /// [`Store::watch_marks`].
 pub const MARK_KEY: [u8; 2] = [0, b'v'];
 
+/// The key, in the world space, of a row that means nothing. Its owner writes it to find out that the world is still its own.
+pub const LEASE_KEY: [u8; 2] = [0, b'l'];
+
 /// A log of entries in one total order. All entries of one world go through one journal, and only its newest owner
 /// appends to it.
 pub trait Journal: Send {

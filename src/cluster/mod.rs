@@ -9,6 +9,7 @@
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
 //! | `talk` | what nodes say to one another |
 //! | `trim` | keeps the journal short |
+//! | `files` | the files that all nodes have together |
 //! | `verify` | compares the stores of all nodes |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
@@ -17,6 +18,7 @@
 //! appends is void for every reader. They only decide how soon somebody tries.
 
 pub mod config;
+mod files;
 mod join;
 mod members;
 mod moment;

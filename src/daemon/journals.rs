@@ -16,6 +16,7 @@ use crate::kernel::exchange::Exchange;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::{Error, Store};
 use crate::kernel::vault::Vault;
+use crate::upload::LocalFiles;
 
 /// Under which name nodes share the key that signs the audit trail.
 const AUDIT_KEY: &str = "audit-key";
@@ -60,14 +61,20 @@ impl Journals {
         Ok((journal, store.view().step()? == StepMark::default()))
     }
 
-    /// Those of a node of a cluster, whose secrets are in `vault` and whose key of the audit trail is in `dir`.
-    pub(crate) fn of_cluster(clustered: &Clustered, vault: Vault, dir: PathBuf) -> Self {
-        let (of, fenced, keys) = (clustered.clone(), clustered.clone(), clustered.clone());
+    /// Those of a node of a cluster, whose secrets are in `vault` and whose key of the audit trail is in `dir`. Its `files` are those of
+    /// all nodes.
+    pub(crate) fn of_cluster(clustered: &Clustered, vault: Vault, dir: PathBuf, files: Arc<LocalFiles>) -> Self {
+        let (of, fenced, node) = (clustered.clone(), clustered.clone(), clustered.clone());
+        files.share(clustered.files());
         Self {
             is_shared: true,
             node: clustered.node(),
             of: Box::new(move |store| of.journal(store)),
-            opened: Box::new(move || share_audit_key(&keys, &vault, &dir)),
+            opened: Box::new(move || {
+                node.note_opened();
+                files.agree();
+                share_audit_key(&node, &vault, &dir)
+            }),
             fenced: Arc::new(move |epoch| fenced.fenced(epoch)),
         }
     }
@@ -96,7 +103,9 @@ pub(super) fn exchange_of(
     handle: &Handle,
 ) -> Result<(Option<Clustered>, Arc<Exchange>), Failed> {
     let clustered = Clustered::open(&launch.config.cluster, &front.api, handle).map_err(Failed::Cluster)?;
-    let shared = |of: &Clustered| Journals::of_cluster(of, front.vault.clone(), launch.home.vault_dir());
+    let shared = |of: &Clustered| {
+        Journals::of_cluster(of, front.vault.clone(), launch.home.vault_dir(), Arc::clone(&front.files))
+    };
     let journals = clustered.as_ref().map_or_else(Journals::local, shared);
     Ok((clustered, Arc::new(WorldContext::exchange(launch, front, handle.clone(), journals))))
 }

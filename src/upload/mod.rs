@@ -120,6 +120,14 @@ impl LocalFiles {
         self.sweeper.agree();
     }
 
+    /// Fetches all uploads that only other nodes have. Blocks on the disk and the network.
+    ///
+    /// # Errors
+    /// One of them cannot be fetched now.
+    pub(crate) fn gather(&self) -> Result<(), FilesError> {
+        self.uploads.gather()
+    }
+
     /// Removes the uploads of an agent that is gone, in the background.
     pub fn forget(&self, agent: AgentId) {
         self.sweeper.forget(agent);

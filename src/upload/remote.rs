@@ -219,6 +219,22 @@ impl Uploads {
         Ok(true)
     }
 
+    /// Fetches all that only other nodes have, save what is damaged there.
+    ///
+    /// # Errors
+    /// As [`fetch`](Self::fetch).
+    pub(super) fn gather(&self) -> Result<(), FilesError> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        self.agree(&HashSet::new())?;
+        let missing: Vec<FileId> = self.room.remote.elsewhere.lock().keys().copied().collect();
+        missing.into_iter().try_for_each(|id| match self.fetch(id) {
+            Ok(_) | Err(FilesError::Damaged(_)) => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
+
     /// Brings what this node has and what all have together: what others removed goes here, too; the node that leads shares what it alone
     /// has, and removes what is past its retention or belongs to one of the agents in `forgotten`.
     ///

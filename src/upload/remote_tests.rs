@@ -211,3 +211,21 @@ fn what_a_daemon_had_while_it_was_alone_is_shared_when_it_leads() {
     leads.agree(&HashSet::new()).unwrap();
     assert_eq!(node(&shelf, false).content(kept.id), Ok(Some(long())));
 }
+
+#[test]
+fn all_that_others_have_is_gathered_save_what_is_damaged() {
+    let shelf = Arc::new(Shelf::default());
+    let (one, other) = (node(&shelf, true), node(&shelf, true));
+    let [first, second] = ["a", "b"].map(|name| one.put(ANN, name, b"hello").unwrap());
+    let damaged = one.put(ANN, "c", b"hello").unwrap();
+    shelf.files.lock().get_mut(&name(damaged.id)).unwrap().as_mut().unwrap().1 = b"hellO".to_vec();
+    shelf.set_down(true);
+    assert!(matches!(other.uploads.gather(), Err(FilesError::Unavailable(_))));
+    shelf.set_down(false);
+    other.uploads.gather().unwrap();
+    assert_eq!(other.names().len(), 4, "{:?}", other.names());
+    shelf.set_down(true);
+    assert!([first.id, second.id].iter().all(|id| other.content(*id) == Ok(Some(b"hello".to_vec()))));
+    let alone = tempfile::tempdir().unwrap();
+    uploads(alone.path(), 0).gather().unwrap();
+}

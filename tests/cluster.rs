@@ -24,3 +24,5 @@ mod proxy;
 #[path = "cluster/servers.rs"]
 mod servers;
 mod support;
+#[path = "cluster/uploads.rs"]
+mod uploads;

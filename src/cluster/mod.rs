@@ -14,6 +14,7 @@
 //! | `hole` | goes on behind entries that the journal has lost |
 //! | `talk` | what nodes say to one another |
 //! | `trim` | keeps the journal short |
+//! | `files` | the files that all nodes have together |
 //! | `verify` | compares the stores of all nodes |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
@@ -22,6 +23,7 @@
 //! appends is void for every reader. They only decide how soon somebody tries.
 
 pub mod config;
+mod files;
 mod giving;
 mod hole;
 mod join;

@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use tokio::runtime::Handle;
 
 use super::config::{Acks, ClusterConfig};
+use super::files::NodeFiles;
 use super::join::journal_of;
 use super::members::Members;
 use super::moment::boot_time;
@@ -22,6 +23,7 @@ use super::talk::{listen, speak};
 use super::trim::Trimming;
 use super::verify;
 use crate::kernel::exchange::{Entry, Exchange};
+use crate::kernel::shared_files::SharedFiles;
 use crate::kernel::store::deferred::DeferredStore;
 use crate::kernel::store::journal::Journal;
 use crate::kernel::store::{Error, Store};
@@ -47,6 +49,7 @@ pub(crate) struct Clustered {
     journal_bytes: u64,
     /// What a change waits for.
     acks: Acks,
+    files: Arc<NodeFiles>,
     tell: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -83,9 +86,11 @@ impl Clustered {
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());
+        let files = Arc::new(NodeFiles::new(&wire, &members));
         let (is_checking, journal_bytes, acks) = (config.check, config.journal_mb << 20, config.acks);
         let api = Arc::clone(api);
-        let clustered = Self { wire, members, shown, api, exchange, is_checking, journal_bytes, acks, tell, events };
+        let clustered =
+            Self { wire, members, shown, api, exchange, is_checking, journal_bytes, acks, files, tell, events };
         let Self { wire, members, shown, api, exchange, tell, .. } = &clustered;
         let (to, me) = (Arc::clone(wire), Arc::clone(members));
         handle.spawn(speak(to, me));
@@ -127,6 +132,16 @@ impl Clustered {
         let text = first().map_err(Error::Journal)?;
         self.wire.wait(self.wire.share(name, &text))?;
         Ok(text)
+    }
+
+    /// The files that all nodes have together.
+    pub(crate) fn files(&self) -> Arc<dyn SharedFiles> {
+        Arc::clone(&self.files) as _
+    }
+
+    /// This node has opened the world: what is shared is for it to change.
+    pub(crate) fn note_opened(&self) {
+        self.files.note_opened();
     }
 
     /// Another node owns the world since `epoch`.

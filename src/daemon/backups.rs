@@ -28,6 +28,10 @@ pub(super) struct Readers {
 }
 
 impl Restorable for Readers {
+    fn gather(&self) -> Result<(), String> {
+        self.files.gather().map_err(|error| error.to_string())
+    }
+
     fn alone(&self, work: &mut dyn FnMut()) {
         self.live.alone(work);
     }

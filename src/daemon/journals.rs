@@ -16,6 +16,8 @@ use crate::kernel::exchange::Exchange;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::{Error, Store};
 use crate::kernel::vault::Vault;
+use crate::provider::Credentials;
+use crate::upload::LocalFiles;
 
 /// Under which name nodes share the key that signs the audit trail.
 const AUDIT_KEY: &str = "audit-key";
@@ -60,16 +62,45 @@ impl Journals {
         Ok((journal, store.view().step()? == StepMark::default()))
     }
 
-    /// Those of a node of a cluster, whose secrets are in `vault` and whose key of the audit trail is in `dir`.
-    pub(crate) fn of_cluster(clustered: &Clustered, vault: Vault, dir: PathBuf) -> Self {
-        let (of, fenced, keys) = (clustered.clone(), clustered.clone(), clustered.clone());
+    /// Those of a node of a cluster.
+    fn of_cluster(clustered: &Clustered, common: InCommon) -> Self {
+        let (of, fenced, node) = (clustered.clone(), clustered.clone(), clustered.clone());
+        common.files.share(clustered.files());
+        common.vault.share(clustered.files());
         Self {
             is_shared: true,
             node: clustered.node(),
             of: Box::new(move |store| of.journal(store)),
-            opened: Box::new(move || share_audit_key(&keys, &vault, &dir)),
+            opened: Box::new(move || {
+                node.note_opened();
+                common.agree()?;
+                share_audit_key(&node, &common.vault, &common.vault_dir)
+            }),
             fenced: Arc::new(move |epoch| fenced.fenced(epoch)),
         }
+    }
+}
+
+/// What all nodes have together beside the journal.
+struct InCommon {
+    vault: Vault,
+    /// Where the vault is, and the key of the audit trail.
+    vault_dir: PathBuf,
+    files: Arc<LocalFiles>,
+    /// Has the vault's files read again.
+    read_again: Box<dyn Fn() + Send + Sync>,
+}
+
+impl InCommon {
+    /// This node has just become the owner: it takes the secrets that the others changed. Files follow in the background.
+    fn agree(&self) -> Result<(), Error> {
+        let has_changed = self.vault.agree();
+        if has_changed.map_err(|error| Error::Journal(format!("the secrets that nodes share: {error}")))? {
+            tracing::info!("this node took secrets that other nodes changed");
+            (self.read_again)();
+        }
+        self.files.agree();
+        Ok(())
     }
 }
 
@@ -93,10 +124,23 @@ fn share_audit_key(clustered: &Clustered, vault: &Vault, dir: &Path) -> Result<(
 pub(super) fn exchange_of(
     launch: &Launch,
     front: &ApiAdapter,
+    accounts: Arc<Credentials>,
     handle: &Handle,
 ) -> Result<(Option<Clustered>, Arc<Exchange>), Failed> {
     let clustered = Clustered::open(&launch.config.cluster, &front.api, handle).map_err(Failed::Cluster)?;
-    let shared = |of: &Clustered| Journals::of_cluster(of, front.vault.clone(), launch.home.vault_dir());
+    let shared = |of: &Clustered| {
+        let (handle, bridge) = (handle.clone(), front.api.bridge.clone());
+        let common = InCommon {
+            vault: front.vault.clone(),
+            vault_dir: launch.home.vault_dir(),
+            files: Arc::clone(&front.files),
+            read_again: Box::new(move || {
+                accounts.read_again();
+                drop(handle.spawn(super::providers::follow_keys(Arc::clone(&accounts), bridge.clone())));
+            }),
+        };
+        Journals::of_cluster(of, common)
+    };
     let journals = clustered.as_ref().map_or_else(Journals::local, shared);
     Ok((clustered, Arc::new(WorldContext::exchange(launch, front, handle.clone(), journals))))
 }

@@ -140,7 +140,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
-    let (clustered, exchange) = exchange_of(launch, &front, runtime.handle())?;
+    let (clustered, exchange) = exchange_of(launch, &front, Arc::clone(&accounts), runtime.handle())?;
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);

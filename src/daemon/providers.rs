@@ -98,6 +98,11 @@ async fn open_keys(accounts: Arc<Credentials>, bridge: Bridge) {
         "a provider's key in the vault cannot be decrypted; its calls fail or use the key of the \
         environment"
     );
+    follow_keys(accounts, bridge).await;
+}
+
+/// Lets the default model follow the keys that there are now, as soon as the world takes commands.
+pub(super) async fn follow_keys(accounts: Arc<Credentials>, bridge: Bridge) {
     for _ in 0..LOOKS_MAX {
         if bridge.is_open() {
             return accounts.keys_changed().await;

@@ -26,6 +26,7 @@ pub mod retention;
 pub mod sandbox;
 pub mod server;
 pub mod settings;
+pub mod shared_files;
 pub mod sse;
 pub(crate) mod start_code;
 pub mod store;

@@ -23,8 +23,9 @@ use uuid::Uuid;
 
 use super::kind;
 use super::kind::Class;
+use super::part::failed;
 use super::pdf::{PdfReader, PdfText};
-use super::uploads::{Uploads, failed};
+use super::uploads::Uploads;
 use crate::kernel::places::{Place, Places};
 
 /// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.

@@ -8,8 +8,10 @@ pub(crate) mod cli;
 pub mod config;
 pub(crate) mod extract;
 mod kind;
+mod part;
 pub(crate) mod pdf;
 pub(crate) mod record;
+mod remote;
 mod share;
 mod sweeper;
 pub(crate) mod uploads;
@@ -35,6 +37,7 @@ use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::sandbox::Workspaces;
+use crate::kernel::shared_files::SharedFiles;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -104,6 +107,25 @@ impl LocalFiles {
         if let Err(error) = self.uploads.recount() {
             tracing::warn!(%error, "the uploads could not be counted");
         }
+        self.sweeper.agree();
+    }
+
+    /// From now on other nodes have the uploads, too.
+    pub(crate) fn share(&self, files: Arc<dyn SharedFiles>) {
+        self.uploads.share(files);
+    }
+
+    /// This node leads now: what it has and what all have is brought together in the background.
+    pub(crate) fn agree(&self) {
+        self.sweeper.agree();
+    }
+
+    /// Fetches all uploads that only other nodes have. Blocks on the disk and the network.
+    ///
+    /// # Errors
+    /// One of them cannot be fetched now.
+    pub(crate) fn gather(&self) -> Result<(), FilesError> {
+        self.uploads.gather()
     }
 
     /// Removes the uploads of an agent that is gone, in the background.

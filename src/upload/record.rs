@@ -11,8 +11,8 @@ use agentsvc_systems::kernel::record::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::part::failed;
 use super::share::UploadShare;
-use super::uploads::failed;
 use crate::kernel::disk;
 
 /// Bytes of a record; more is no record of ours.
@@ -57,7 +57,12 @@ pub(super) fn read_record(path: &Path, id: FileId) -> Result<Record, FilesError>
     let file = found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))?;
     let mut text = String::new();
     file.take(RECORD_BYTES_MAX).read_to_string(&mut text).map_err(failed("read the record of an upload"))?;
-    serde_json::from_str(&text).map_err(|error| {
+    parse(&text, id)
+}
+
+/// The record of the upload `id` in a text.
+pub(super) fn parse(text: &str, id: FileId) -> Result<Record, FilesError> {
+    serde_json::from_str(text).map_err(|error| {
         tracing::error!(%error, upload = %id, "the record of an upload is damaged");
         FilesError::Failed
     })

@@ -4,16 +4,16 @@
 //! <file id>          the content
 //! <file id>.json     what is known of it; an upload is there when this is
 //! .<file id>.part    content on its way in; removed at the next start
+//! <file id>.gone     it was removed here, and other nodes still have it
 //! ```
 //!
 //! Content and record are written beside their names, synced, renamed, and the directory is synced before anyone is
 //! told: a kill at any point leaves a whole upload or none.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
@@ -30,7 +30,9 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
+use super::part::{Part, Whole, content_of, failed, private, record_of, remove_quietly};
 use super::record::{self, Record};
+use super::remote::Remote;
 use super::share::{UploadShare, Used, Whose};
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
@@ -44,22 +46,24 @@ const NAME_BYTES_MAX: usize = 255;
 /// The uploads. Cheap to clone; every call blocks on the disk.
 #[derive(Clone)]
 pub(crate) struct Uploads {
-    room: Arc<Room>,
+    pub(super) room: Arc<Room>,
 }
 
-struct Room {
-    dir: PathBuf,
-    settings: ArcSwap<Settings>,
+pub(super) struct Room {
+    pub(super) dir: PathBuf,
+    pub(super) settings: ArcSwap<Settings>,
     /// The time by which uploads are old.
     retention: RetentionClock,
     /// Bytes of all uploads, those on their way in included.
-    used: Mutex<Used>,
+    pub(super) used: Mutex<Used>,
     /// Uploads on their way in.
     slots: Arc<Slots>,
     /// How often one was found damaged.
     damaged: AtomicU64,
     /// Those of this process, while the ones of earlier processes are still being counted.
-    fresh: Mutex<Option<HashSet<FileId>>>,
+    pub(super) fresh: Mutex<Option<HashSet<FileId>>>,
+    /// What other nodes have, too.
+    pub(super) remote: Remote,
 }
 
 impl Uploads {
@@ -69,7 +73,8 @@ impl Uploads {
         let (settings, fresh) = (ArcSwap::from_pointee(settings), Mutex::new(Some(HashSet::new())));
         let slots = Slots::new(limit::UPLOADS_OPEN_MAX, limit::UPLOADS_OPEN_OF_USER_MAX);
         let (used, damaged) = (Mutex::default(), AtomicU64::new(0));
-        Self { room: Arc::new(Room { dir, settings, retention, used, slots, damaged, fresh }) }
+        let remote = Remote::default();
+        Self { room: Arc::new(Room { dir, settings, retention, used, slots, damaged, fresh, remote }) }
     }
 
     /// Bytes that one file may have.
@@ -104,7 +109,12 @@ impl Uploads {
 
     /// What is known of an upload.
     pub(crate) fn get(&self, id: FileId) -> Result<Upload, FilesError> {
-        record::read(&self.room.record(id), id)
+        match record::read(&self.room.record(id), id) {
+            Err(FilesError::NotFound(text)) => {
+                self.room.known(id)?.map(|record| record.of(id)).ok_or(FilesError::NotFound(text))
+            }
+            found => found,
+        }
     }
 
     /// Opens an upload whose content was compared with its checksum.
@@ -134,9 +144,13 @@ impl Uploads {
         FilesError::Damaged(format!("upload {id} is damaged: it does not match its checksum; upload it again"))
     }
 
-    /// Opens the content of an upload as it is on the disk.
+    /// Opens the content of an upload as it is on the disk; one that only other nodes have is fetched first.
     pub(super) fn open_fresh(&self, id: FileId) -> Result<File, FilesError> {
-        let found = disk::there(disk::open(&self.room.content(id))).map_err(failed("open an upload"))?;
+        let opened = || disk::there(disk::open(&self.room.content(id))).map_err(failed("open an upload"));
+        let found = match opened()? {
+            None if self.fetch(id)? => opened()?,
+            found => found,
+        };
         found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))
     }
 
@@ -145,15 +159,21 @@ impl Uploads {
         self.room.damaged.load(Ordering::Relaxed)
     }
 
-    /// Removes an upload; one that is not there is no error.
+    /// Removes an upload, of all nodes; one that is not there is no error.
     pub(crate) fn remove(&self, id: FileId) -> Result<(), FilesError> {
+        self.room.unshare(id);
+        self.remove_here(id)
+    }
+
+    /// Removes what this node has of an upload.
+    pub(super) fn remove_here(&self, id: FileId) -> Result<(), FilesError> {
         let holder = self.room.holder(id);
         let bytes = fs::metadata(self.room.content(id)).map_or(0, |found| found.len());
         // The record first: what has none is no upload any more, and takes no room of anyone. Only one of several that remove it
         // at once gives the room back.
         match fs::remove_file(self.room.record(id)) {
             Ok(()) => self.room.used.lock().give_back(holder, bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.room.forget_elsewhere(id),
             Err(error) => return Err(failed("remove an upload")(error)),
         }
         match fs::remove_file(self.room.content(id)) {
@@ -172,6 +192,7 @@ impl Uploads {
                 used.add(self.room.holder(id), entry.metadata().map_or(0, |found| found.len()));
             }
         }
+        self.room.remote.forget_counts();
         *self.room.used.lock() = used;
         Ok(())
     }
@@ -184,8 +205,7 @@ impl Uploads {
             *self.room.fresh.lock() = None;
             return Ok(());
         };
-        let days = i64::from(self.room.settings.load().retention_days);
-        let oldest = if days == 0 { i64::MIN } else { self.room.retention.now().0 - days * 86_400_000 };
+        let oldest = self.room.oldest();
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
@@ -217,9 +237,7 @@ impl Uploads {
         if !self.room.record(id).exists() {
             return remove_quietly(&entry.path());
         }
-        let oldest = self.room.retention.now().0 - TEMPORARY_MS_MAX;
-        let is_temporary = |it: &Upload| it.agent.0.is_nil() && it.filename == TEMPORARY && it.created_at.0 < oldest;
-        if self.get(id).is_ok_and(|upload| is_temporary(&upload)) {
+        if self.get(id).is_ok_and(|upload| self.room.is_left_behind(&upload)) {
             remove_quietly(&self.room.record(id));
             return remove_quietly(&entry.path());
         }
@@ -233,21 +251,36 @@ impl Uploads {
             return;
         }
         let Ok(upload) = self.get(id) else { return };
-        if (upload.created_at.0 < oldest || forgotten.contains(&upload.agent))
-            && let Err(error) = self.remove(id)
-        {
+        if upload.created_at.0 >= oldest && !forgotten.contains(&upload.agent) {
+            return;
+        }
+        // What all nodes have is removed by the one that leads.
+        let removed = if self.room.remote.sharing.is_leading() { self.remove(id) } else { self.remove_here(id) };
+        if let Err(error) = removed {
             tracing::warn!(%error, upload = %id, "an upload could not be removed");
         }
     }
 }
 
 impl Room {
-    fn content(&self, id: FileId) -> PathBuf {
-        self.dir.join(id.to_string())
+    pub(super) fn content(&self, id: FileId) -> PathBuf {
+        content_of(&self.dir, id)
     }
 
-    fn record(&self, id: FileId) -> PathBuf {
-        self.dir.join(format!("{id}.json"))
+    pub(super) fn record(&self, id: FileId) -> PathBuf {
+        record_of(&self.dir, id)
+    }
+
+    /// What came in before this is past its retention; the least number where nothing ever is.
+    pub(super) fn oldest(&self) -> i64 {
+        let days = i64::from(self.settings.load().retention_days);
+        if days == 0 { i64::MIN } else { self.retention.now().0 - days * 86_400_000 }
+    }
+
+    /// Was it sent for work that a kill ended?
+    pub(super) fn is_left_behind(&self, it: &Upload) -> bool {
+        let oldest = self.retention.now().0 - TEMPORARY_MS_MAX;
+        it.agent.0.is_nil() && it.filename == TEMPORARY && it.created_at.0 < oldest
     }
 
     /// Whose share an upload takes; `None` when it is not there, or its record cannot be read.
@@ -274,36 +307,6 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         self.room.used.lock().give_back(self.holder, self.bytes);
-    }
-}
-
-/// A file that goes when this does, unless it is kept.
-struct Part {
-    path: PathBuf,
-}
-
-impl Part {
-    const fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    /// Gives the file its name. It still goes when what is returned does.
-    fn rename(mut self, path: PathBuf) -> io::Result<Self> {
-        fs::rename(&self.path, &path)?;
-        self.path = path;
-        Ok(self)
-    }
-
-    fn keep(mut self) {
-        self.path = PathBuf::new();
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.path.as_os_str().is_empty() {
-            remove_quietly(&self.path);
-        }
     }
 }
 
@@ -365,25 +368,19 @@ impl FileWriter<Upload> for Incoming {
 
     fn finish(self: Box<Self>) -> Result<Upload, FilesError> {
         let Self { room, id, agent, holder, filename, declared, spool, digest, head } = *self;
-        let Spool { mut slot, part, file } = spool;
+        let Spool { mut slot, part, mut file } = spool;
         let content_type = kind::content_type(&head, &declared, &filename);
         let sha256 = hex(&digest.finalize());
         let size = slot.bytes;
         let holder = Some(holder);
         let record = Record { agent, holder, filename, content_type, size, sha256, created_at: timestamp_now() };
-        file.sync_data().map_err(failed("sync an upload"))?;
-        let text = serde_json::to_vec(&record).map_err(|_| FilesError::Failed)?;
-        let beside = Part::new(room.dir.join(format!(".{id}.json.part")));
-        let mut file = private().write(true).create_new(true).open(&beside.path).map_err(failed("record an upload"))?;
-        file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed("record an upload"))?;
+        let text = serde_json::to_string(&record).map_err(|_| FilesError::Failed)?;
+        let whole = Whole::new(&room.dir, id, (part, &file), &text)?;
+        room.share(id, &text, &mut file)?;
         if let Some(fresh) = room.fresh.lock().as_mut() {
             fresh.insert(id);
         }
-        let content = part.rename(room.content(id)).map_err(failed("name an upload"))?;
-        let named = beside.rename(room.record(id)).map_err(failed("name an upload"))?;
-        File::open(&room.dir).and_then(|dir| dir.sync_all()).map_err(failed("sync the uploads"))?;
-        content.keep();
-        named.keep();
+        whole.keep().inspect_err(|_| room.unshare(id))?;
         // It stays, and so does the room it takes.
         slot.bytes = 0;
         Ok(record.of(id))
@@ -412,32 +409,6 @@ fn mint() -> Result<FileId, FilesError> {
         FilesError::Failed
     })?;
     Ok(FileId(uuid::Builder::from_random_bytes(random).into_uuid()))
-}
-
-/// Files that only the daemon's user reads.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
-}
-
-fn remove_quietly(path: &Path) {
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, "a temporary file of an upload could not be removed");
-    }
-}
-
-/// The client learns that the disk failed or is full; the operator what was tried.
-pub(super) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> FilesError {
-    move |error| {
-        tracing::error!(%error, "cannot {what}");
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FilesError::Full("the disk is full".into()),
-            _ => FilesError::Failed,
-        }
-    }
 }
 
 #[cfg(test)]

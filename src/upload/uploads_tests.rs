@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Read;
+use std::path::Path;
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;

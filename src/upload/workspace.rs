@@ -9,7 +9,8 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
 
 use super::kind;
-use super::uploads::{Spool, failed};
+use super::part::failed;
+use super::uploads::Spool;
 use crate::kernel::sandbox;
 use crate::kernel::sandbox::{Error, Kind, Workspace, Workspaces, Write};
 

@@ -36,6 +36,9 @@ pub enum FilesError {
     /// Too much of it at once; again in a moment (503).
     #[error("{0}")]
     Busy(String),
+    /// Those with whom files are shared do not answer; nothing was stored (503).
+    #[error("{0}")]
+    Unavailable(String),
     /// The file is not what was stored (500).
     #[error("{0}")]
     Damaged(String),
@@ -83,6 +86,7 @@ impl From<FilesError> for Error {
             FilesError::Full(_) => Self::of(error_codes::STORAGE_FULL, text),
             FilesError::Quota { limit, .. } => Self::of(error_codes::QUOTA_EXCEEDED, text).with("limit_bytes", limit),
             FilesError::Busy(_) => Self::unavailable(text, 1),
+            FilesError::Unavailable(_) => Self::of(error_codes::SHARED_FILES_UNAVAILABLE, text).retry_after(1),
             FilesError::Damaged(_) => Self::of(error_codes::FILE_DAMAGED, text),
             FilesError::Failed => Self::internal(text),
             FilesError::Field { field, error } => Self::from(*error).with("field", field),
@@ -106,4 +110,18 @@ pub trait FileWriter<T>: Send {
     /// # Errors
     /// As [`write`](Self::write); nothing of the file stays.
     fn finish(self: Box<Self>) -> Result<T, FilesError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_files_that_cannot_be_reached_are_said_to_be_and_may_be_asked_for_again() {
+        let error = Error::from(FilesError::Unavailable("later".to_owned()));
+        assert_eq!((error.status(), error.retry_after_secs()), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
+        let of_field = Error::from(FilesError::Unavailable("later".to_owned()).of_field("file"));
+        assert_eq!(of_field.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(error_codes::SHARED_FILES_UNAVAILABLE.as_str(), "shared_files_unavailable");
+    }
 }

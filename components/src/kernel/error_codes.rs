@@ -19,6 +19,8 @@ error_codes! {
     QUOTA_EXCEEDED = "quota_exceeded", [507], "Delete files of that agent or user, or raise the limit that `error` names.";
     /// A stored file does not match its checksum: the disk has changed it, or another program.
     FILE_DAMAGED = "file_damaged", [500], "Check the disk; upload the file again, or restore it from a backup.";
+    /// The files that the nodes of a cluster share cannot be reached; nothing was stored.
+    SHARED_FILES_UNAVAILABLE = "shared_files_unavailable", [503], "Retry after the time in `Retry-After`; check the NATS servers if it persists.";
     /// Another snapshot or restore is running.
     RESTORE_UNDERWAY = "snapshot_underway", [409], "Wait until it has finished.";
 }

@@ -56,6 +56,12 @@ pub(crate) struct HomeBackups {
 
 /// What a restore asks of those who read files of the home at the start.
 pub(crate) trait Restorable: Send + Sync {
+    /// Has here what a backup is to contain and only other daemons have as yet.
+    ///
+    /// # Errors
+    /// For people: some of it cannot be had now.
+    fn gather(&self) -> Result<(), String>;
+
     /// Does something while nobody else changes the configuration's file.
     fn alone(&self, work: &mut dyn FnMut());
 
@@ -199,6 +205,7 @@ impl HomeBackups {
     fn try_to_make(&self, actor: Actor) -> Result<BackupMade, BackupError> {
         let (_working, progress) = self.begin("backup");
         let began = Instant::now();
+        self.parts.restorable.gather().map_err(BackupError::NotReady)?;
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         // While there is the first view, it is the same world.
         let newest = || {

@@ -7,13 +7,16 @@
 //! | `log` | the stream as a log, and the journal of an owner over it |
 //! | `tail` | reads entries as they come |
 //! | `copies` | copies of the whole world in the object store |
+//! | `files` | files that all nodes have together |
 
 mod check;
 mod copies;
+mod files;
 mod log;
 mod tail;
 mod wire;
 
+pub(crate) use files::Blocking;
 pub(crate) use log::{NatsJournal, Standing};
 pub(crate) use tail::Tail;
 pub(crate) use wire::{NotReady, Wire};

@@ -12,6 +12,7 @@
 
 mod key;
 mod sealed;
+mod shared;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,6 +28,7 @@ use zeroize::Zeroizing;
 
 use crate::kernel::disk;
 use crate::kernel::home::create_private_dir;
+use crate::kernel::shared_files::Sharing;
 pub use key::{KeySource, VARIABLE};
 
 /// Bytes of a name.
@@ -85,6 +87,9 @@ pub enum Error {
     /// The system gave no random bytes.
     #[error("cannot create a vault key: the system's random number generator failed")]
     NoRandomness,
+    /// Those with whom secrets are shared do not answer.
+    #[error(transparent)]
+    Shared(#[from] crate::kernel::shared_files::Error),
     /// A name that is no name of a secret, or a secret that is too long: a fault of the caller.
     #[error("{0:?} cannot be stored in the vault")]
     Unfit(String),
@@ -102,12 +107,14 @@ pub struct Vault {
     key: KeySource,
     /// One writer at a time.
     writing: Arc<Mutex<()>>,
+    /// With whom secrets are shared.
+    sharing: Sharing,
 }
 
 impl Vault {
     /// The vault in `dir`, which need not exist: it is made with the first secret.
     pub fn new(dir: PathBuf, key: KeySource) -> Self {
-        Self { dir, key, writing: Arc::default() }
+        Self { dir, key, writing: Arc::default(), sharing: Sharing::default() }
     }
 
     /// The secret `name`; `None` when there is none.
@@ -133,6 +140,7 @@ impl Vault {
         let _alone = self.writing.lock();
         let key = self.key_to_write(name)?;
         let sealed = sealed::seal(&key, name, secret)?;
+        self.give(name, &sealed)?;
         write(&path, &sealed)
     }
 
@@ -177,6 +185,7 @@ impl Vault {
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let path = self.path(name)?;
         let _alone = self.writing.lock();
+        self.take_back(name)?;
         match disk::there(fs::remove_file(&path)).map_err(io("remove", &path))? {
             Some(()) => sync_dir(&self.dir).map(|()| true),
             None => Ok(false),

@@ -74,7 +74,7 @@ function fileChange({ agent, path, content, mode = "overwrite" }, signal) {
     const response = await send("GET", `/api/agents/${encodeURIComponent(agent)}/files/${name.split("/").map(encodeURIComponent).join("/")}`, { signal, accept: "*/*" });
     const before = await response.text();
     const node = diffNode(before, mode === "append" ? before + content : content, `Change of ${path}`);
-    what.textContent = node ? (mode === "append" ? "is added to" : "changes") : "stays as it is";
+    what.textContent = node ? (mode === "append" ? "is added to" : "changes") : "no changes";
     if (node) fill(place, node);
   };
   // Without the present file, the new content says what there is to say.

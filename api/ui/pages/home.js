@@ -134,8 +134,8 @@ export async function mount(root, ctx) {
     refill(figures,
       h("div", { class: "stat" }, h("span", {}, "Running now"), running.value, running.note),
       stat("Needs you", number(inbox.count), inbox.count === 0 ? "nothing" : "see above", { level: inbox.count > 0 ? "is-bad" : "is-good", href: "#/inbox" }),
-      stat("Failed turns", number(failed), turns > 0 ? `of ${number(turns)} in 24 hours` : "in 24 hours", { level: failed > 0 ? "is-bad" : "" }),
-      stat("Model calls today", number(today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : "", { values: line((day) => day.request_count) }),
+      stat("Failed turns", number(failed), turns > 0 ? `of ${number(turns)} in 24 hours` : "in 24 hours", { level: failed > 0 ? "is-bad" : "", href: failed === 0 ? null : inbox.items.some(({ kind }) => kind === "turn" || kind === "failed") ? "#/inbox" : "#/world/events?kind=turn_failed" }),
+      stat("Model calls today", number(daily.at(-1)?.request_count ?? today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : "", { values: line((day) => day.request_count) }),
       stat("Tokens today", short(today.input_tokens + today.output_tokens), `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days`, { values: line((day) => day.input_tokens + day.output_tokens) }),
       stat("Cost today", money(daily.at(-1)?.cost_usd ?? 0), `${money(sum("cost_usd"))} in 7 days`, { values: line((day) => day.cost_usd) }));
   }
@@ -143,7 +143,7 @@ export async function mount(root, ctx) {
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
-    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
+    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures, providers in trouble and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
       h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
       item.approval ? decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }) : null))));
   }
@@ -155,6 +155,8 @@ export async function mount(root, ctx) {
       ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
       : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure.name]) }];
     chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${DAYS} days`;
+    const called = daily.some((day) => day.request_count > 0);
+    chart.none = called ? `${{ cost_usd: "No cost", tokens: "No tokens", request_count: "No calls" }[measure.name]} in the last ${DAYS} days.` : `No model was called in the last ${DAYS} days.`;
     chart.format = measure.name === "cost_usd" ? money : short;
     chart.mark = measure.name === "cost_usd" ? moneyMark : short;
     chart.set({ ticks, series });
@@ -163,7 +165,7 @@ export async function mount(root, ctx) {
   function showTalks(sessions) {
     // Other queries had the turn: what stands there stays.
     if (sessions === null) return;
-    const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN);
+    const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN).sort((a, b) => b.updated_at.localeCompare(a.updated_at));
     for (const row of known) learn(row.agent_id, row["agent.name"]);
     refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet. Open the chat and send a message.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
@@ -183,8 +185,8 @@ export async function mount(root, ctx) {
 
   function showAgents(spenders) {
     for (const row of spenders) learn(row.agent_id, row.agent_name);
-    const top = spenders.slice(0, SHOWN);
-    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
+    const top = spenders.filter((row) => row.total_cost_usd > 0).slice(0, SHOWN);
+    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has spent anything yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow cut" }, agentLink(row.agent_id)), h("span", { class: "faint num" }, `${money(row.today_cost_usd)} today`), h("span", { class: "num" }, money(row.total_cost_usd))))));
   }
 

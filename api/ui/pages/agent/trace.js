@@ -128,7 +128,7 @@ export class Trace {
   /** How it ended, from where it came, and what it was told. */
   outcome({ trace, said }) {
     const model = trace.steps.findLast(({ kind }) => kind === "model");
-    const mend = trace.code ? mendLink(trace.code, model ? providerAndModel(model.name)[0] : null) : null;
+    const mend = trace.code ? mendLink(trace.code, model ? providerAndModel(model.name)[0] : null, trace.error ?? "") : null;
     return h("div", { class: "stack tight-stack" },
       h("div", { class: "bar-row tight" }, outcomeBadge(trace.status), h("span", { class: "dim" }, "from ", originText(trace.origin), ", ", h("time", { datetime: trace.started_at, title: when(trace.started_at) }, ago(trace.started_at))),
         model ? h("span", { class: "dim" }, "with ", h("b", {}, model.name)) : null,

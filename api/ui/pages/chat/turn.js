@@ -207,8 +207,9 @@ export function answerFrame(agentName) {
 /** A remark that a turn failed, with the way to mend it where there is one; `model` is the one that was asked, if that is known. */
 export function failure(text, code, { model = null, actions = [] } = {}) {
   const node = remark(text, "bad", actions);
+  const provider = model?.split("/")[0];
   // Seldom needed, so it is not part of the first load.
-  if (code) import("../../lib/trouble.js").then(({ mendLink }) => node.append(mendLink(code, model?.split("/")[0]) ?? "")).catch(() => {});
+  if (code) import("../../lib/trouble.js").then(({ errorText, mendLink }) => { fill(node.querySelector(".grow"), errorText({ error: text, provider })); node.append(mendLink(code, provider, text) ?? ""); }).catch(() => {});
   return node;
 }
 

@@ -84,6 +84,7 @@ cases! {
         the_chat_says_what_an_answer_waits_for,
         an_answer_behind_others_says_so,
         providers_show_their_trouble,
+        a_missing_key_is_said_everywhere,
     }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     cluster {

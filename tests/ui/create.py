@@ -38,7 +38,7 @@ def case_an_agent_is_created_with_a_form(stage):
     page.get_by_role("button", name="New agent").first.click()
     dialog = page.get_by_role("dialog", name="New agent")
     status = dialog.get_by_role("status")
-    expect(status).to_contain_text("Valid. The default model, all tools.")
+    expect(status).to_contain_text("Valid. The default model, all tools that its permissions allow.")
     name = dialog.get_by_label("Name", exact=True)
     said = 'Say "hello" to C:\\temp\n\n"""Three quotes""" stay, and so does a last one"'
     name.fill("clerk")

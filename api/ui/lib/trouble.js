@@ -24,7 +24,7 @@ const labelOf = (provider) => LABELS[provider] ?? provider;
 /** What providers do that make calls wait, by the code. */
 const DOES = {
   provider_rate_limited: "limits the rate of requests", provider_timeout: "did not respond in time", provider_unreachable: "cannot be reached",
-  provider_error: "responds with errors", provider_auth: "rejects the API key",
+  provider_error: "is failing", provider_auth: "rejects the API key",
 };
 
 /** What the daemon says of a call without the key that it needs, and of an endpoint that it did not reach. */
@@ -37,6 +37,9 @@ const CAUSES = [
   [/timed out/i, "The connection timed out. Check the network or the proxy."],
 ];
 
+/** What the daemon says of a call to a provider whose calls are paused: the seconds were those of that moment. */
+const PAUSED = /^Provider (\S+) failed (\d+) times in a row; calls are paused for another \d+ s\.?/;
+
 /** Is it an error of a call without a key? */
 export const isWithoutKey = (error) => NO_KEY.test(error ?? "");
 
@@ -45,6 +48,8 @@ export function errorText({ error, provider = "", name = "" }) {
   const called = (id) => name || labelOf(id || provider);
   const missing = NO_KEY.exec(error);
   if (missing) return `${called(missing[1])} has no API key.`;
+  const paused = PAUSED.exec(error);
+  if (paused) return `${called(paused[1])} failed ${paused[2]} times in a row, so its calls were paused.`;
   const lost = UNREACHABLE.exec(error);
   if (lost) return `Could not reach ${called(lost[1])} (${lost[2]}): ${CAUSES.find(([pattern]) => pattern.test(lost[3]))?.[1] ?? `${lost[3]}.`}`;
   return error;
@@ -68,6 +73,6 @@ export const causeText = ({ provider, code, error }) => (DOES[code] && !isWithou
 export function untilText({ until, tries = 0 }, now = Date.now()) {
   if (!until) return "It retries automatically.";
   const left = Math.max(0, new Date(until).getTime() - now);
-  const what = tries > 0 ? `Try ${tries + 1}` : "Retries";
+  const what = tries > 0 ? `Try ${tries + 1}` : "Retrying";
   return left < 1000 ? `${what} now.` : `${what} in ${duration(Math.ceil(left / 1000) * 1000)}.`;
 }

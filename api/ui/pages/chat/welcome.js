@@ -55,7 +55,7 @@ export class Welcome {
   setup() {
     return h("section", { class: "setup", "aria-label": "Set up a model" },
       h("ul", { class: "ways" }, WAYS.map((way) => wayCard(way, () => this.run(way))),
-        wayCard({ icon: "play", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => this.chat.send(SAMPLE))),
+        wayCard({ icon: "play", label: "Try it offline", text: "No account needed. A scripted model shows a tool call." }, () => this.chat.send(SAMPLE))),
       h("p", { class: "setup-note" }, "No language model is set up. Until then, the built-in offline model repeats what you write and runs tools on request."));
   }
 

@@ -30,5 +30,5 @@ export async function showSetup(place, ctx) {
     h("h2", {}, "Set up a model"),
     h("p", { class: "dim" }, "No language model is set up. Until then, the built-in offline model repeats what you write and runs tools on request."),
     h("ul", { class: "ways" }, WAYS.map((way) => wayCard(way, () => run(way))),
-      wayCard({ icon: "chat", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => tryOffline(ctx)))));
+      wayCard({ icon: "chat", label: "Try it offline", text: "No account needed. A scripted model shows a tool call." }, () => tryOffline(ctx)))));
 }

@@ -149,7 +149,7 @@ export async function mount(root, ctx) {
       const told = await call("POST", `/api/providers/${encodeURIComponent(item.name)}/test`);
       found.set(item.name, { isGood: true, text: `${told.model_tested} responded in ${duration(told.latency_ms)}.` });
     } catch (error) {
-      found.set(item.name, { isGood: false, text: `${errorText({ error: faultText(error), name: item.display_name })}${ADVICE[error.code] ?? ""}` });
+      found.set(item.name, { isGood: false, text: `${errorText({ error: faultText(error), name: item.display_name })}${isWithoutKey(error.message) ? "" : ADVICE[error.code] ?? ""}` });
     }
     showFound(item.name);
   }

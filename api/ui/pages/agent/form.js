@@ -4,6 +4,7 @@ import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/con
 import { diffNode } from "../../lib/diff.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { modelText } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
 import { serverChoice, skillChoice, toolChoice } from "../../lib/offers.js";
 import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { wordsField } from "../../lib/words.js";
@@ -15,8 +16,9 @@ const LISTS = ["tags", "tools", "tool_allowlist", "tool_blocklist", "skills", "m
 const NUMBERS = ["temperature", "max_tokens", "max_history_messages"];
 
 export class SettingsForm {
-  /** `agent()` is the agent as it is; `offers` is what fields offer; `onchange` is called with each change. */
-  constructor({ agent, offers, onchange: changed }) {
+  /** `agent()` is the agent as it is; `offers` is what fields offer; `budget` is the card of its limits; `onchange` is called with each change. */
+  constructor({ agent, offers, budget, onchange: changed }) {
+    this.budget = budget;
     this.agent = agent;
     this.offers = offers;
     const onchange = () => {
@@ -37,8 +39,8 @@ export class SettingsForm {
       max_tokens: number("max_tokens", "Longest response. Empty: the model's default.", { min: 1, step: 1 }),
       max_history_messages: number("max_history_messages", "Messages sent with a prompt. Empty: as many as fit.", { min: 1, step: 1 }),
       tools: list("tools", "Granted tools, by name or pattern such as file_*. * grants all.", tools({})),
-      tool_allowlist: list("tool_allowlist", "If not empty, only these.", tools({ all: false, button: "Choose the only tools" })),
-      tool_blocklist: list("tool_blocklist", "Never these.", tools({ all: false, button: "Choose blocked tools" })),
+      tool_allowlist: list("tool_allowlist", "Narrows the granted tools to these. Empty: all that are granted.", tools({ all: false, button: "Choose the only tools" })),
+      tool_blocklist: list("tool_blocklist", "Never available, even if granted.", tools({ all: false, button: "Choose blocked tools" })),
       skills: list("skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
       avatar: text("avatar", { hint: "An emoji or a URL." }),
@@ -47,12 +49,14 @@ export class SettingsForm {
     };
     const { fields } = this;
     this.rights = h("div");
+    this.exceptions = h("details", { class: "changes" }, h("summary", {}, icon("chevron", 14), "Exceptions"), h("div", { class: "form-row" }, fields.tool_allowlist, fields.tool_blocklist));
     const group = (title, ...parts) => h("section", { class: "card stack", "aria-label": `${title} settings` }, h("h2", {}, title), parts);
     this.node = h("div", { class: "stack settings-form", oninput: onchange },
       group("Prompt", h("div", { class: "form-row" }, fields.name, fields.description), fields.system_prompt, fields.tags),
       group("Model", fields.model, h("div", { class: "form-row three" }, fields.temperature, fields.max_tokens, fields.max_history_messages), fields.mode),
-      group("Tools", fields.tools, h("div", { class: "form-row" }, fields.tool_allowlist, fields.tool_blocklist), h("div", { class: "form-row" }, fields.skills, fields.mcp_servers)),
+      group("Tools", fields.tools, h("div", { class: "form-row" }, fields.skills, fields.mcp_servers), this.exceptions),
       h("section", { class: "card stack", "aria-label": "What this agent may do" }, h("h2", {}, "What this agent may do"), this.rights),
+      this.budget,
       group("Identity", h("div", { class: "form-row" }, fields.avatar, fields.persona)));
   }
 
@@ -65,6 +69,7 @@ export class SettingsForm {
       else if (LISTS.includes(key)) made.set(values[key]);
       else made.control.value = values[key] ?? "";
     }
+    this.exceptions.open ||= values.tool_allowlist.length > 0 || values.tool_blocklist.length > 0;
     this.drawRights();
   }
 

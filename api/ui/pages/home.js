@@ -3,7 +3,7 @@
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
 import { decisionButtons } from "../lib/approve.js";
-import { callTitle } from "../lib/calls.js";
+import { callBody, callTitle } from "../lib/calls.js";
 import { Chart, sparkline } from "../lib/charts.js";
 import { ruleText, whenIn } from "../lib/cron.js";
 import { showError } from "../lib/dialogs.js";
@@ -71,6 +71,8 @@ export async function mount(root, ctx) {
   }, label)));
   const past = activity({ signal });
   let daily = null;
+  /** Approvals whose details are open. */
+  const opened = new Set();
   /** What the figures are made of, as far as it was read. */
   const known = { usage: null, inbox: null, points: null };
   /** Reads all anew. */
@@ -156,12 +158,23 @@ export async function mount(root, ctx) {
       stat("Cost today", daily ? money(daily.at(-1).cost_usd) : UNREAD, week ? `${money(sum("cost_usd"))} in 7 days` : "", { values: line((day) => day.cost_usd) }));
   }
 
+  /** What the call would do, opened where one decides on it. */
+  function bodyOf(approval) {
+    const details = h("details", { class: "need-body", open: opened.has(approval.id), ontoggle: () => {
+      if (!details.open) return void opened.delete(approval.id);
+      opened.add(approval.id);
+      if (details.childElementCount === 1) details.append(callBody(approval, { signal }) ?? h("p", { class: "dim" }, "It has no input."));
+      return undefined;
+    } }, h("summary", { data: { key: `details ${approval.id}` } }, "Details"));
+    return details;
+  }
+
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
     refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures, providers in trouble and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
       h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
-      item.approval ? decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }) : null))));
+      item.approval ? [decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }), bodyOf(item.approval)] : null))));
   }
 
   function showDaily() {

@@ -165,6 +165,11 @@ def case_settings_are_chosen_from_what_there_is(stage):
     models.get_by_role("button", name="Use this model").click()
     expect(page.get_by_role("button", name="Model: offline model")).to_be_focused()
     expect(page.locator(".save-bar")).to_contain_text("3 changes: provider, model, tools")
+    # What it may reach is changed like the rest.
+    rights = page.get_by_role("region", name="Permission settings")
+    rights.get_by_label("Commands", exact=True).fill("git")
+    page.keyboard.press("Enter")
+    rights.get_by_role("switch", name="Create agents").click()
     # The limits of the agent are saved on their own.
     budget = page.get_by_role("region", name="Budget settings")
     expect(budget).to_contain_text("no limit")
@@ -173,10 +178,11 @@ def case_settings_are_chosen_from_what_there_is(stage):
     limits.get_by_label("Daily limit (USD)").fill("5")
     limits.get_by_role("button", name="Save").click()
     expect(budget).to_contain_text("of $5")
-    expect(page.locator(".save-bar")).to_contain_text("3 changes")
+    expect(page.locator(".save-bar")).to_contain_text("5 changes")
     save(page)
     now = agent_of(stage, agent)
     assert now["capabilities"]["tools"] == ["file_*", "system_time", "web_fetch"] and now["model"]["provider"] == "builtin", now
+    assert (now["capabilities"]["shell"], now["capabilities"]["network"], now["capabilities"]["agent_spawn"]) == (["git"], ["example.com"], True), now
 
 
 @config('[exec_policy]\nmode = "allowlist"\nallowed_commands = ["git", "cargo"]\n')
@@ -247,8 +253,8 @@ def case_settings_as_toml(stage):
     area.fill(text.replace("Keeps the ledger", "Keeps all ledgers").replace("[capabilities]", 'x = \n[capabilities]'))
     expect(page.locator(".fault").filter(has_text="line").or_(page.locator(".fault").filter(has_text="Line")).first).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
-    area.fill(text.replace("[capabilities]", '[capabilities]\nnetwork = ["example.com"]'))
-    expect(bar).to_contain_text("capabilities.network cannot be changed")
+    area.fill(text.replace("[capabilities]", '[capabilities]\nmemory_read = ["none"]\nnetwork = ["example.com"]'))
+    expect(bar).to_contain_text("capabilities.memory_read cannot be changed")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     bar.get_by_role("button", name="Create a new agent").click()
     dialog = page.get_by_role("dialog", name="New agent")

@@ -166,7 +166,7 @@ def case_settings_are_chosen_from_what_there_is(stage):
     expect(page.get_by_role("button", name="Model: offline model")).to_be_focused()
     expect(page.locator(".save-bar")).to_contain_text("3 changes: provider, model, tools")
     # What it may reach is changed like the rest.
-    rights = page.get_by_role("region", name="Permission settings")
+    rights = page.get_by_role("region", name="Permissions settings")
     rights.get_by_label("Commands", exact=True).fill("git")
     page.keyboard.press("Enter")
     rights.get_by_role("switch", name="Create agents").click()

@@ -61,7 +61,7 @@ export class SettingsForm {
       group("Prompt", h("div", { class: "form-row" }, fields.name, fields.description), fields.system_prompt, fields.tags),
       group("Model", fields.model, h("div", { class: "form-row three" }, fields.temperature, fields.max_tokens, fields.max_history_messages), fields.mode),
       group("Tools", fields.tools, h("div", { class: "form-row" }, fields.skills, fields.mcp_servers), this.exceptions),
-      group("Permission", h("div", { class: "form-row" }, fields.network, fields.shell), fields.file_system, fields.agent_spawn),
+      group("Permissions", h("div", { class: "form-row" }, fields.network, fields.shell), fields.file_system, fields.agent_spawn),
       h("section", { class: "card stack", "aria-label": "What this agent may do" }, h("h2", {}, "What this agent may do"), this.rights),
       this.budget,
       group("Identity", h("div", { class: "form-row" }, fields.avatar, fields.persona)));

@@ -89,7 +89,8 @@ fn tail(path: &Path, end: Option<u64>, count: usize, bytes_max: u64) -> io::Resu
         bytes = block;
     }
     // What stands before the first newline is a part of a line, unless the file begins there.
-    let whole = if start == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1) };
+    let whole =
+        if start == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1) };
     let mut lines: Vec<&[u8]> = bytes[whole..].split_inclusive(|byte| *byte == b'\n').collect();
     let kept = lines.split_off(lines.len().saturating_sub(count));
     let kept_bytes: u64 = kept.iter().map(|line| line.len() as u64).sum();

@@ -44,7 +44,8 @@ impl Providers {
     /// The base URL of the provider's calls: what clients of the API set, else that of `[default_model]` if it is the default
     /// provider, else its own.
     pub fn shown_base_url(&self, provider: &Provider) -> Box<str> {
-        let of_default = self.default_for(&provider.name).and_then(|choice| choice.base_url);
+        let of_default =
+            self.default_for(&provider.name).and_then(|choice| choice.base_url).filter(|url| !url.is_empty());
         of_default.unwrap_or_else(|| self.base_url_of(provider))
     }
 

@@ -143,7 +143,7 @@ def case_pictures(stage):
     agent = inbox.fill_inbox(stage)
     for text in ["plan the garden", "count the apples"]:
         stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": text})
-    stage.shoot_all("home", "#/home", lambda page: expect(region(page, "Agents by cost")).to_contain_text("spender"))
+    stage.shoot_all("home", "#/home", lambda page: (expect(region(page, "Agents by cost")).to_contain_text("spender"), expect(region(page, "Needs you")).to_contain_text("nightly")))
 
 
 if __name__ == "__main__":

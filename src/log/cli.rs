@@ -41,7 +41,7 @@ impl Logs {
             let none = || Error::NotFound(format!("no log files in {}", directory.display()));
             return if self.follow { Ok(()) } else { Err(none()) };
         }
-        let (mut lines, mut cursor) = (Vec::new(), None);
+        let (mut lines, mut cursor) = (Vec::new(), None::<String>);
         while lines.len() < self.lines {
             let read = files.before(cursor.as_deref(), self.lines - lines.len());
             let page = read.map_err(Error::io(format!("cannot read {}", directory.display())))?;

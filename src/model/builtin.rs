@@ -32,8 +32,8 @@ use crate::tool::toolset::ToolSpec;
 const SELF: &str = "I am agentsvc's built-in offline model";
 /// What it can do, for people.
 const ABILITIES: &str = "I follow fixed rules and understand: hello, echo X, summarize, what did I say, count to N, \
-    how many messages, what time is it, and a line `/tool <name> <json>` that calls a tool. For real answers, give the agent a \
-    provider and its key.";
+    how many messages, what time is it, and a line `/tool <name> <json>` that calls a tool. For real answers, give the \
+    agent a provider and its key.";
 /// Bytes of a result that is shown key by key.
 const READABLE_BYTES_MAX: usize = 16 << 10;
 /// The tool that knows the time.

@@ -84,6 +84,7 @@ cases! {
         the_chat_says_what_an_answer_waits_for,
         an_answer_behind_others_says_so,
         providers_show_their_trouble,
+        a_missing_key_is_said_everywhere,
     }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
     cluster {
@@ -165,6 +166,8 @@ cases! {
     product {
         a_model_is_offered_until_one_is_set_up,
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
+        a_key_is_saved_without_a_test_where_nobody_answers,
+        the_sample_runs_at_once,
         a_local_runtime_is_found_or_its_absence_explained,
         the_palette_finds_agents_messages_pages_and_actions,
         a_source_that_fails_does_not_empty_the_palette,

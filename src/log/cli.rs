@@ -1,9 +1,6 @@
 //! `logs`: the newest lines of the log files, or the lines as they come.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
-
+use agentsvc_api::log::files::LogFiles;
 use clap::Args;
 use reqwest::Method;
 use serde_json::Value;
@@ -11,10 +8,7 @@ use serde_json::Value;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::{Error, Run};
-use crate::kernel::logging;
-
-/// Bytes read at once on the way from a file's end to its start.
-const BLOCK_BYTES: u64 = 64 << 10;
+use crate::log::files::Files;
 
 /// Options of `logs`.
 #[derive(Debug, Args)]
@@ -41,33 +35,25 @@ impl Run for Logs {
 
 impl Logs {
     fn print_file(&self, context: &Context) -> Result<(), Error> {
-        let directory = context.home()?.logs_dir();
-        let cannot = |path: &Path| Error::io(format!("cannot read {}", path.display()));
-        let files = match logging::newest_first(&directory) {
-            Ok(files) => files,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(cannot(&directory)(error)),
-        };
-        if files.is_empty() {
+        let files = Files(context.home()?.logs_dir());
+        let directory = &files.0;
+        if files.are_none().map_err(Error::io(format!("cannot read {}", directory.display())))? {
             let none = || Error::NotFound(format!("no log files in {}", directory.display()));
             return if self.follow { Ok(()) } else { Err(none()) };
         }
-        let (mut texts, mut left) = (Vec::new(), self.lines);
-        for path in files {
-            if left == 0 {
+        let (mut lines, mut cursor) = (Vec::new(), None::<String>);
+        while lines.len() < self.lines {
+            let read = files.before(cursor.as_deref(), self.lines - lines.len());
+            let page = read.map_err(Error::io(format!("cannot read {}", directory.display())))?;
+            // The daemon deletes the oldest.
+            let Some(page) = page else { break };
+            lines.extend(page.lines);
+            cursor = page.next;
+            if cursor.is_none() {
                 break;
             }
-            match tail(&path, left) {
-                Ok(text) => {
-                    left -= text.lines().count();
-                    texts.push(text);
-                }
-                // The daemon deletes the oldest.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
-                Err(error) => return Err(cannot(&path)(error)),
-            }
         }
-        texts.iter().rev().flat_map(|text| text.lines()).try_for_each(|line| print(context, line))
+        lines.iter().rev().try_for_each(|line| print(context, line))
     }
 }
 
@@ -103,46 +89,14 @@ fn for_people(line: &str) -> String {
     format!("{time} {level:>5} {target}: {message}{rest}")
 }
 
-/// The last `count` lines of a file. Reads from its end, so that its size does not matter.
-fn tail(path: &Path, count: usize) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut start = file.seek(SeekFrom::End(0))?;
-    let mut bytes = Vec::new();
-    // One newline more than lines: the one before the first.
-    while start > 0 && bytes.iter().filter(|byte| **byte == b'\n').count() <= count {
-        let size = start.min(BLOCK_BYTES);
-        start -= size;
-        let mut block = Vec::new();
-        file.seek(SeekFrom::Start(start))?;
-        (&file).take(size).read_to_end(&mut block)?;
-        block.append(&mut bytes);
-        bytes = block;
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().collect();
-    Ok(lines[lines.len().saturating_sub(count)..].join("\n"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{for_people, tail};
+    use super::for_people;
 
     #[test]
     fn lines_for_people() {
         let line = r#"{"timestamp":"T","level":"INFO","message":"hi","target":"a::b","port":3}"#;
         assert_eq!(for_people(line), "T  INFO a::b: hi port=3");
         assert_eq!(for_people("plain"), "plain");
-    }
-
-    #[test]
-    fn the_tail_of_a_long_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        let text: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
-        std::fs::write(&path, text).unwrap();
-        assert_eq!(tail(&path, 2).unwrap(), "line 19998\nline 19999");
-        assert_eq!(tail(&path, 15_000).unwrap().lines().next(), Some("line 5000"));
-        assert_eq!(tail(&path, 99_999).unwrap().lines().count(), 20_000);
-        assert_eq!(tail(&path, 0).unwrap(), "");
     }
 }

@@ -3,6 +3,7 @@
 //! | the message | the answer |
 //! |---|---|
 //! | a line `/tool <name> <json>` for an offered tool | calls the tool; then says what it gave back |
+//! | `what time is it`, where `system_time` is offered | calls it; then says what it gave back |
 //! | `hi`, `hello`, `good morning`... | a greeting that says what it is |
 //! | `who are you`, `help` | what it is and what it understands |
 //! | `echo X`, `say X`, `repeat X` | X |
@@ -31,10 +32,12 @@ use crate::tool::toolset::ToolSpec;
 const SELF: &str = "I am agentsvc's built-in offline model";
 /// What it can do, for people.
 const ABILITIES: &str = "I follow fixed rules and understand: hello, echo X, summarize, what did I say, count to N, \
-    how many messages, and a line `/tool <name> <json>` that calls a tool. For real answers, give the agent a \
-    provider and its key.";
+    how many messages, what time is it, and a line `/tool <name> <json>` that calls a tool. For real answers, give the \
+    agent a provider and its key.";
 /// Bytes of a result that is shown key by key.
 const READABLE_BYTES_MAX: usize = 16 << 10;
+/// The tool that knows the time.
+const CLOCK: &str = "system_time";
 /// How far it counts.
 const COUNT_MAX: u32 = 10_000;
 /// Bytes of a message that it quotes.
@@ -112,7 +115,8 @@ fn answer(prompt: &Prompt, tools: &[ToolSpec]) -> Answer {
             if images > 0 {
                 attached.push(format!("{images} image{}", if images == 1 { "" } else { "s" }));
             }
-            tool_calls(said, tools).unwrap_or_else(|| Answer::text(reply_with(said.trim(), before, &attached)))
+            let called = tool_calls(said, tools).or_else(|| clock(said, tools));
+            called.unwrap_or_else(|| Answer::text(reply_with(said.trim(), before, &attached)))
         }
     }
 }
@@ -188,9 +192,22 @@ fn tool_calls(said: &str, tools: &[ToolSpec]) -> Option<Answer> {
     asked.then_some(answer)
 }
 
+/// The words of a message, in lower case.
+fn words_of(lower: &str) -> Vec<&str> {
+    lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect()
+}
+
+/// Asks the clock when the message asks for the time; `None` where it does not, or there is no clock.
+fn clock(said: &str, tools: &[ToolSpec]) -> Option<Answer> {
+    let lower = said.to_lowercase();
+    let is_asked = words_of(&lower).starts_with(&["what", "time", "is", "it"]);
+    let has_clock = || tools.iter().any(|tool| tool.name == CLOCK);
+    (is_asked && has_clock()).then(|| Answer { text: String::new(), calls: vec![(CLOCK.to_owned(), "{}".to_owned())] })
+}
+
 fn reply(said: &str, before: &[ChatMessage]) -> String {
     let lower = said.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|w| !w.is_empty()).collect();
+    let words = words_of(&lower);
     let earlier = || before.iter().filter(|message| message.role == Role::User).map(ChatMessage::plain_text);
     match words.as_slice() {
         [] => format!("{SELF}. Your message contains no words."),
@@ -361,6 +378,9 @@ mod tests {
             answer(&prompt(vec![user("please\n/tool system_time {\"format\":\"date\"}\n/tool system_time")]), &tools);
         let call = |arguments: &str| ("system_time".to_owned(), arguments.to_owned());
         assert_eq!(asked.calls, [call("{\"format\":\"date\"}"), call("{}")]);
+        let time = |text: &str| answer(&prompt(vec![user(text)]), &tools).calls;
+        assert_eq!((time("What time is it?"), time("What is time?")), (vec![call("{}")], Vec::new()));
+        assert!(answer(&prompt(vec![user("What time is it?")]), &[]).text.starts_with("You asked"));
         let refused = answer(&prompt(vec![user("/tool rm {}")]), &tools);
         assert!(refused.calls.is_empty() && refused.text.contains("system_time"), "{}", refused.text);
         let result = |is_error| Block::ToolResult {

@@ -77,7 +77,9 @@ fn root_cause(error: &reqwest::Error) -> String {
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);
     }
-    cause.map_or_else(|| "no connection".to_owned(), |cause| provider_words(&cause.to_string(), None))
+    let words = cause.map_or_else(|| "no connection".to_owned(), |cause| provider_words(&cause.to_string(), None));
+    // What resolvers say names system calls, and differs from system to system.
+    if words.starts_with("failed to lookup address") { "DNS lookup failed".to_owned() } else { words }
 }
 
 /// The provider answered with another status than success.

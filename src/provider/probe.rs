@@ -15,7 +15,7 @@ use agentsvc_systems::prompt::{Prompt, text_tokens};
 use crate::model::Drivers;
 use crate::model::error::CallError;
 use crate::model::metered::{self, Ended, Metered};
-use crate::model::provider::{DriverKind, Providers, Target};
+use crate::model::provider::{DriverKind, Provider, Providers, Target};
 
 /// What is said.
 const QUESTION: &str = "Answer with one word: ok";
@@ -77,11 +77,17 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
 /// Where the call goes, with its key.
 async fn settle(asked: Asked) -> Result<Target, ProviderError> {
     let Asked { providers, name, model } = asked;
-    if model.is_empty() && providers.get(&name).is_some_and(|provider| provider.default_model.is_empty()) {
+    // The default model has an endpoint and a key of its own: those are what agents use.
+    let mut choice = providers.default_for(&name).unwrap_or_default();
+    if !model.is_empty() || choice.provider.is_empty() {
+        choice.model = model.into();
+    }
+    let has_none = |provider: &Provider| provider.default_model.is_empty();
+    if choice.model.is_empty() && providers.get(&name).is_some_and(has_none) {
         let message = format!("provider {name} has no default model; set one with ?model=");
         return Err(ProviderError::Unfit { field: "model", message });
     }
-    let choice = ModelChoice { provider: name.into(), model: model.into(), ..ModelChoice::default() };
+    choice.provider = name.into();
     if let Some(ready) = providers.getting_ready(&choice) {
         ready.await;
     }

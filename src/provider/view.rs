@@ -16,7 +16,8 @@ pub(super) fn line(
     provider: &Provider,
     device_flows: &BTreeMap<Box<str>, DeviceFlow>,
 ) -> ProviderView {
-    let key_source = providers.key_source(provider);
+    let of_default = || providers.has_default_key(provider).then_some("environment");
+    let key_source = providers.key_source(provider).or_else(of_default);
     let auth_status = match (key_source, provider.needs_key) {
         (Some(_), _) => "configured",
         (None, false) => "no_key_needed",
@@ -28,7 +29,7 @@ pub(super) fn line(
         auth_status,
         key_source,
         env_var: provider.api_key_env.as_deref().map(str::to_owned),
-        base_url: providers.base_url_of(provider).into_string(),
+        base_url: providers.shown_base_url(provider).into_string(),
         model_count: model_count(providers, provider),
         local: detect::runtime(&provider.name).is_some(),
         device_flow: device_flows.contains_key(&provider.name),

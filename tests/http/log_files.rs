@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::Daemon;
 use crate::support::model::Model;
+use crate::support::until;
 
 const MOST: u64 = 65_536;
 /// What a failed turn is in the log.
@@ -80,4 +81,30 @@ fn lines_that_repeat_are_counted_for_each_agent() {
     let last = told.last().unwrap();
     assert_eq!(last["message"], format!("{FAILED} … and {} more", last["left_out"]));
     assert_eq!(about(&other).len(), 1);
+}
+
+#[test]
+fn stored_lines_are_listed_newest_first_also_from_before_a_restart() {
+    let mut daemon = Daemon::start();
+    daemon.agent("early");
+    daemon.restart();
+    daemon.agent("late");
+    let names_of = |page: &Value| -> Vec<String> {
+        let lines = page["logs"].as_array().unwrap().iter();
+        lines.filter(|line| line["message"] == "agent spawned").map(|line| line["name"].to_string()).collect()
+    };
+    let is_there = |page: &Value| names_of(page).contains(&"\"late\"".to_owned());
+    until("the line is stored", || is_there(&daemon.get("/api/logs?limit=1000").expect(200)).then_some(()));
+    let (mut names, mut path) = (Vec::new(), "/api/logs?limit=3".to_owned());
+    loop {
+        let page = daemon.get(&path).expect(200);
+        assert!(page["logs"].as_array().unwrap().len() <= 3);
+        names.extend(names_of(&page));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/api/logs?limit=3&cursor={cursor}");
+    }
+    let place = |name: &str| names.iter().position(|found| found.contains(name)).unwrap();
+    assert!(place("late") < place("early"), "{names:?}");
+    daemon.get("/api/logs?cursor=none").refused_field(400, "cursor");
+    daemon.get("/api/logs?limit=0").refused_field(400, "limit");
 }

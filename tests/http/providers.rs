@@ -347,6 +347,23 @@ fn a_test_asks_once_measures_and_is_metered() {
 }
 
 #[test]
+fn the_default_model_is_shown_and_tested_where_agents_ask_it() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let shown = provider(&daemon, "openai");
+    let default = daemon.get("/api/status").expect(200);
+    assert_eq!(default["default_provider"], "openai");
+    assert_eq!((&shown["auth_status"], &shown["key_source"]), (&json!("configured"), &json!("environment")));
+    assert!(text(&shown["base_url"]).starts_with("http://127.0.0.1:"), "{shown}");
+    let tested = daemon.poke("/api/providers/openai/test").expect(200);
+    assert_eq!((&tested["model_tested"], model.requests().len()), (&default["default_model"], 1));
+    // What clients set comes first.
+    let elsewhere = json!({ "url": "https://example.com/v1" });
+    daemon.put("/api/providers/openai/url", &elsewhere).expect(200);
+    assert_eq!(provider(&daemon, "openai")["base_url"], "https://example.com/v1");
+}
+
+#[test]
 fn the_command_line_sets_tests_and_removes_a_key() {
     let model = Model::start();
     let daemon = Daemon::with(&config(&model));

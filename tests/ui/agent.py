@@ -149,6 +149,7 @@ def case_settings_are_chosen_from_what_there_is(stage):
     expect(may).to_contain_text("Open web pages, on example.com only")
     expect(may).to_contain_text("It cannot run commands or create agents.")
     # Escape leaves everything as it was.
+    page.locator("summary", has_text="Exceptions").click()
     page.get_by_role("button", name="Choose blocked tools").click()
     row = lambda name: page.get_by_role("dialog", name="Blocked tools").locator("label").filter(has=page.locator("code", has_text=re.compile(f"^{name}$")))
     row("file_write").click()
@@ -164,11 +165,27 @@ def case_settings_are_chosen_from_what_there_is(stage):
     models.get_by_role("button", name="Use this model").click()
     expect(page.get_by_role("button", name="Model: offline model")).to_be_focused()
     expect(page.locator(".save-bar")).to_contain_text("3 changes: provider, model, tools")
+    # What it may reach is changed like the rest.
+    rights = page.get_by_role("region", name="Permissions settings")
+    rights.get_by_label("Commands", exact=True).fill("git")
+    page.keyboard.press("Enter")
+    rights.get_by_role("switch", name="Create agents").click()
+    # The limits of the agent are saved on their own.
+    budget = page.get_by_role("region", name="Budget settings")
+    expect(budget).to_contain_text("no limit")
+    budget.get_by_role("button", name="Change limits").click()
+    limits = page.get_by_role("dialog", name="Budget of ledger")
+    limits.get_by_label("Daily limit (USD)").fill("5")
+    limits.get_by_role("button", name="Save").click()
+    expect(budget).to_contain_text("of $5")
+    expect(page.locator(".save-bar")).to_contain_text("5 changes")
     save(page)
     now = agent_of(stage, agent)
     assert now["capabilities"]["tools"] == ["file_*", "system_time", "web_fetch"] and now["model"]["provider"] == "builtin", now
+    assert (now["capabilities"]["shell"], now["capabilities"]["network"], now["capabilities"]["agent_spawn"]) == (["git"], ["example.com"], True), now
 
 
+@config('[exec_policy]\nmode = "allowlist"\nallowed_commands = ["git", "cargo"]\n')
 def case_rights_are_said_before_an_agent_is_created(stage):
     """Another template, another profile: what the new agent could do is said beside the form."""
     page = stage.open()
@@ -178,7 +195,7 @@ def case_rights_are_said_before_an_agent_is_created(stage):
     expect(may).to_contain_text("Read and change files in its own workspace")
     expect(may).to_contain_text("It cannot run commands, create agents or reach the internet.")
     dialog.get_by_role("option").filter(has_text="coder").first.click()
-    expect(may).to_contain_text("Run any command that the policy of this machine allows")
+    expect(may).to_contain_text("Run the commands git and cargo")
     expect(may).to_contain_text("Spend at most $")
     access.check(page, "a new agent with its rights")
     stage.shoot("agent-rights")
@@ -236,8 +253,8 @@ def case_settings_as_toml(stage):
     area.fill(text.replace("Keeps the ledger", "Keeps all ledgers").replace("[capabilities]", 'x = \n[capabilities]'))
     expect(page.locator(".fault").filter(has_text="line").or_(page.locator(".fault").filter(has_text="Line")).first).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
-    area.fill(text.replace("[capabilities]", '[capabilities]\nnetwork = ["example.com"]'))
-    expect(bar).to_contain_text("capabilities.network cannot be changed")
+    area.fill(text.replace("[capabilities]", '[capabilities]\nmemory_read = ["none"]\nnetwork = ["example.com"]'))
+    expect(bar).to_contain_text("capabilities.memory_read cannot be changed")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     bar.get_by_role("button", name="Create a new agent").click()
     dialog = page.get_by_role("dialog", name="New agent")

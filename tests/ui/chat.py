@@ -508,10 +508,17 @@ def case_an_answer_is_asked_for_again_in_its_place(stage):
     # The model saw the newest answer alone.
     said = [message["content"] for message in stage.model.requests[-1]["messages"] if message["role"] != "system"]
     assert said == ["say something", "third", "and now?"], said
-    # An earlier message is sent again as a new one; an edited one leaves none of its answers in the branch.
+    # An earlier message is answered again in a branch, and the original stays; an edited one leaves none of its answers in the branch.
+    original = page.url
     shown.first.get_by_role("button", name="Ask again").click()
-    settled(page, 5)
-    expect(shown).to_have_count(3)
+    settled(page, 1)
+    expect(shown.locator(".md")).to_have_text("other")
+    assert page.url != original
+    said = [message["content"] for message in stage.model.requests[-1]["messages"] if message["role"] != "system"]
+    assert said == ["say something"], said
+    stage.open(original[original.index("#"):])
+    settled(page, 4)
+    expect(shown).to_have_count(2)
     shown.first.get_by_role("button", name="Edit", exact=True).click()
     prompt(page).fill("say something else")
     page.keyboard.press("Enter")
@@ -532,8 +539,10 @@ def case_the_model_is_chosen_in_the_chat(stage):
     page.get_by_role("button", name="Model: echo-1").click()
     dialog = page.get_by_role("dialog", name="Model of ada")
     models = dialog.get_by_role("listbox", name="Models").get_by_role("option")
-    expect(models.filter(has_text="groq").first).to_be_visible()
-    expect(models.filter(has_text="anthropic")).to_have_count(0)
+    # Those of the present provider stand first.
+    expect(models.first).to_contain_text("OpenAI")
+    dialog.get_by_label("Search models").fill("claude")
+    expect(models).to_have_count(0)
     dialog.get_by_label("Search models").fill("no such model")
     expect(dialog).to_contain_text("No model has")
     dialog.get_by_text("A model that is not listed").click()

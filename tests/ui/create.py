@@ -38,7 +38,7 @@ def case_an_agent_is_created_with_a_form(stage):
     page.get_by_role("button", name="New agent").first.click()
     dialog = page.get_by_role("dialog", name="New agent")
     status = dialog.get_by_role("status")
-    expect(status).to_contain_text("Valid. The default model, all tools.")
+    expect(status).to_contain_text("Valid. The default model, all tools that its permissions allow.")
     name = dialog.get_by_label("Name", exact=True)
     said = 'Say "hello" to C:\\temp\n\n"""Three quotes""" stay, and so does a last one"'
     name.fill("clerk")
@@ -57,7 +57,8 @@ def case_an_agent_is_created_with_a_form(stage):
     tools.select_option("Only chosen tools")
     dialog.get_by_label("Chosen tools").fill("system_time,memory_*,")
     expect(status).to_contain_text("system_time, memory_*")
-    dialog.get_by_text("Skills, servers and budget").click()
+    dialog.get_by_text("Permissions, skills, servers and budget").click()
+    dialog.get_by_label("Commands", exact=True).fill("git,")
     dialog.get_by_label("Daily limit (USD)").fill("1.5")
     access.check(page, "a new agent as a form")
     stage.shoot("chat-new-agent-form")
@@ -94,7 +95,7 @@ def case_an_agent_is_created_with_a_form(stage):
     assert made["system_prompt"] == said and made["description"] == 'Keeps "the" books\\', made
     assert (made["model"]["provider"], made["model"]["model"]) == ("builtin", "builtin"), made
     toml = urllib.request.urlopen(f"{stage.daemon.url}/api/templates/clerk/toml?source=agent").read().decode()
-    assert "daily_limit_usd = 3 # dollars" in toml and 'tools = ["system_time", "memory_*"]' in toml and 'persona = "dry"' in toml, toml
+    assert "daily_limit_usd = 3 # dollars" in toml and 'tools = ["system_time", "memory_*"]' in toml and 'shell = ["git"]' in toml and 'persona = "dry"' in toml, toml
     # A table in one line is changed in its place.
     page.get_by_role("button", name="New agent").first.click()
     dialog.get_by_role("button", name="TOML").click()

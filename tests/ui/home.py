@@ -41,7 +41,10 @@ def case_overview(stage):
     expect(region(page, "Needs you")).not_to_contain_text("asleep")
     expect(region(page, "Next runs")).to_contain_text("nightly")
     expect(region(page, "Agents by cost")).to_contain_text("spender")
-    expect(page.locator(".stat").filter(has_text="Needs you").locator("strong")).to_have_text("3")
+    expect(page.locator(".stat").filter(has_text="Needs you").locator("strong")).to_have_text("4")
+    # A failed turn of a person needs somebody, and the number of failures leads to them.
+    expect(region(page, "Needs you").get_by_role("link").filter(has_text="please fail")).to_have_attribute("href", re.compile(rf"#/chat/{refused}/"))
+    expect(page.locator(".stat").filter(has_text="Failed turns").get_by_role("link")).to_have_attribute("href", "#/inbox")
     by_day = region(page, "By day")
     expect(by_day.get_by_role("img")).to_have_accessible_name("Cost by day, the last 30 days")
     expect(by_day.locator("table tbody tr")).to_have_count(30)
@@ -54,14 +57,16 @@ def case_overview(stage):
     needs.get_by_role("button", name="Reject").click()
     expect(needs.get_by_role("link").filter(has_text="shell_exec")).to_have_count(0)
     assert stage.daemon.call("GET", "/api/approvals?status=pending")["total"] == 0
-    # What people wrote comes first; what a trigger sent has the name of its event.
+    # What people wrote is there before what others sent, the newest first; what a trigger sent has the name of its event.
     talks = region(page, "Recent conversations")
     expect(region(page, "Next runs")).to_contain_text("water the garden")
     expect(region(page, "Next runs")).to_contain_text("Every 15 minutes")
     lines = talks.get_by_role("listitem")
     expect(lines).to_have_count(6)
-    expect(lines.nth(0)).to_contain_text("please fail")
-    expect(lines.nth(5)).to_contain_text("Trigger: turn failed")
+    expect(lines.filter(has_text="please fail").first).to_be_visible()
+    expect(lines.filter(has_text="Trigger: turn failed").first).to_be_visible()
+    times = talks.locator("time").evaluate_all("(nodes) => nodes.map((node) => node.dateTime)")
+    assert times == sorted(times, reverse=True), times
     expect(talks).not_to_contain_text('{"kind"')
     # No name of the axis is cut.
     by_day.get_by_role("button", name="Cost").click()
@@ -138,7 +143,7 @@ def case_pictures(stage):
     agent = inbox.fill_inbox(stage)
     for text in ["plan the garden", "count the apples"]:
         stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": text})
-    stage.shoot_all("home", "#/home", lambda page: expect(region(page, "Agents by cost")).to_contain_text("spender"))
+    stage.shoot_all("home", "#/home", lambda page: (expect(region(page, "Agents by cost")).to_contain_text("spender"), expect(region(page, "Needs you")).to_contain_text("nightly")))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,38 @@ def case_a_key_is_tested_a_model_chosen_and_a_tool_runs(stage):
     assert stage.daemon.call("GET", "/api/status")["default_provider"] == "groq"
 
 
+@offline
+@config('[web.fetch]\nssrf_allowed_hosts = ["127.0.0.1"]\n[providers.groq]\nbase_url = "http://127.0.0.1:9/v1"\n')
+def case_a_key_is_saved_without_a_test_where_nobody_answers(stage):
+    """An endpoint that is not reached is said in plain words, and the key can be kept all the same."""
+    stage.expect_refusals(502)
+    page = stage.open()
+    page.get_by_role("region", name="Set up a model").get_by_role("button", name="Paste an API key").click()
+    dialog = page.get_by_role("dialog", name="Connect a model provider")
+    expect(dialog.get_by_role("button", name="Save without testing")).to_be_hidden()
+    dialog.get_by_label("API key").fill("gsk_x")
+    dialog.get_by_role("button", name="Connect").click()
+    expect(dialog.locator(".fault").filter(has_text="Could not reach Groq (127.0.0.1): The connection was refused.")).to_be_visible()
+    assert provider(stage, "groq")["auth_status"] == "not_configured"
+    access.check(page, "a key that could not be tested")
+    stage.shoot("product-key-untested")
+    dialog.get_by_role("button", name="Save without testing").click()
+    models = page.get_by_role("dialog", name="Choose a model")
+    expect(models).to_contain_text("was not tested")
+    assert provider(stage, "groq")["auth_status"] == "configured"
+
+
+@offline
+def case_the_sample_runs_at_once(stage):
+    """Trying it offline from the overview shows an answer with a tool, whose question is the title of the session."""
+    page = stage.open("#/home")
+    page.get_by_role("region", name="Set up a model").get_by_role("button", name="Try it offline").click()
+    chat.settled(page)
+    expect(chat.turns(page).last.locator(".said")).to_contain_text("What time is it?")
+    expect(chat.turns(page).last.locator("details.tool summary")).to_contain_text("system_time")
+    expect(page.get_by_role("listbox", name="Sessions").get_by_role("option").first).to_contain_text("What time is it?")
+
+
 def provider(stage, name):
     return next(item for item in stage.daemon.call("GET", "/api/providers")["providers"] if item["name"] == name)
 
@@ -298,10 +330,13 @@ def case_a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own(stage):
     page = stage.open()
     page.get_by_role("button", name="New agent").click()
     dialog = page.get_by_role("dialog", name="New agent")
-    expect(dialog.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
-    expect(dialog.get_by_role("heading", name="Copy an agent")).to_be_visible()
+    source = dialog.get_by_role("group", name="Start from")
+    expect(source.get_by_role("button", name="Templates")).to_have_attribute("aria-pressed", "true")
+    expect(dialog.get_by_role("listbox", name="Agents to copy")).to_be_hidden()
+    stage.shoot("product-new-agent")
     dialog.get_by_label("Search templates and agents").fill("zeb")
     expect(dialog.get_by_role("listbox", name="Agent types").get_by_role("option")).to_have_count(0)
+    source.get_by_role("button", name="My agents").click()
     found = dialog.get_by_role("listbox", name="Agents to copy").get_by_role("option")
     expect(found).to_have_count(1)
     found.click()

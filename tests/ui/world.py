@@ -130,10 +130,23 @@ def case_events(stage):
 
 
 def case_logs(stage):
-    """Lines appear as they are written, and are filtered by level and text; a line shows all its fields."""
+    """Stored lines are there at once, older ones on demand; new ones appear as they are written; level and text filter; a line shows all its fields."""
+    for n in range(120):
+        stage.daemon.agent(f"early-{n}")
+    stage.daemon.restart()
     page = stage.open("#/world/logs")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     table = page.get_by_role("table", name="Log lines, newest first")
+    page.get_by_label("Contains text").fill("early-0")
+    early = table.get_by_role("row").filter(has_text="agent spawned")
+    expect(early).to_have_count(0)
+    older = page.get_by_role("button", name="Load older lines")
+    while older.is_visible():
+        with page.expect_response("**/api/logs?*cursor=*"):
+            older.click()
+        expect(older).to_be_enabled()
+    expect(early.first).to_contain_text("early-0")
+    page.get_by_label("Contains text").fill("")
     stage.daemon.agent("ada")
     row = table.get_by_role("row").filter(has_text="agent spawned")
     expect(row).to_contain_text("ada")

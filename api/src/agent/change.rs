@@ -88,6 +88,14 @@ struct ChangeBody {
 #[serde(default)]
 struct CapabilitiesBody {
     tools: Option<Vec<String>>,
+    /// Hosts that it may reach; `*` for all.
+    network: Option<Vec<String>>,
+    /// Commands that it may run, as far as `[exec_policy]` allows them; `*` for all.
+    shell: Option<Vec<String>>,
+    /// Whether it may create agents.
+    agent_spawn: Option<bool>,
+    /// Whether it may use the files of its workspace.
+    file_system: Option<bool>,
 }
 
 /// Identity of the agent.
@@ -108,7 +116,8 @@ impl ChangeBody {
         let temperature = self.temperature.or(nested.temperature);
         // Minus zero equals zero and would yet make another manifest.
         let temperature = temperature.map(|value| value.map(|t| if t == 0.0 { 0.0 } else { t }));
-        let tools = self.tools.or(self.capabilities.unwrap_or_default().tools);
+        let capabilities = self.capabilities.unwrap_or_default();
+        let tools = self.tools.or(capabilities.tools);
         let patch = AgentPatch {
             name: name(self.name.or(identity.name))?,
             description: text("description", self.description, TEXT_BYTES_MAX)?,
@@ -120,6 +129,10 @@ impl ChangeBody {
             max_tokens: self.max_tokens.or(nested.max_tokens),
             max_history_messages: self.max_history_messages,
             tools: words("tools", tools)?,
+            network: words("capabilities.network", capabilities.network)?,
+            shell: words("capabilities.shell", capabilities.shell)?,
+            agent_spawn: capabilities.agent_spawn,
+            file_system: capabilities.file_system,
             tool_allowlist: words("tool_allowlist", self.tool_allowlist)?,
             tool_blocklist: words("tool_blocklist", self.tool_blocklist)?,
             skills: words("skills", self.skills)?,

@@ -128,6 +128,12 @@ async fn fields_change_one_by_one() {
     assert_eq!(agent["model"], json!({"provider": "p", "model": "n", "temperature": 0.5, "max_tokens": 99}));
     assert_eq!((&agent["description"], &agent["capabilities"]["tools"]), (&json!("new"), &json!(["*"])));
     assert_eq!((&agent["max_history_messages"], &agent["tool_blocklist"]), (&json!(7), &json!(["shell_*"])));
+    let rights = json!({"network": ["*.example.com"], "shell": ["git"], "agent_spawn": true, "file_system": false});
+    let agent = daemon.ok(&at("PATCH", ""), json!({ "capabilities": rights })).await;
+    for key in ["network", "shell", "agent_spawn", "file_system"] {
+        assert_eq!(agent["capabilities"][key], rights[key], "{key}");
+    }
+    assert_eq!(agent["capabilities"]["tools"], json!(["*"]), "what is not named stays");
     let agent = daemon.ok(&at("PATCH", "/config"), json!({"temperature": null})).await;
     assert_eq!(agent["model"], json!({"provider": "p", "model": "n", "max_tokens": 99}));
     let agent = daemon.ok(&at("PATCH", "/identity"), json!({"avatar": "🦉", "persona": "dry", "name": "eins"})).await;

@@ -1,6 +1,7 @@
 //! The routes of the log.
 
 pub(crate) mod agent;
+pub mod files;
 pub mod hub;
 pub(crate) mod routes;
 

@@ -43,7 +43,7 @@ export function callLine({ action, payload }) {
   return Object.entries(payload).map(([key, value]) => `${key.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
 }
 
-const style = () => useStyles(new URL("../styles/calls.css", import.meta.url));
+const style = () => Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/calls.css", import.meta.url))]);
 const code = (text) => h("pre", { class: "call-code", tabindex: "0", role: "group", "aria-label": "What it would do" }, text);
 const pairs = (values) => h("dl", { class: "pairs" }, Object.entries(values).map(([key, value]) => [h("dt", {}, key.replaceAll("_", " ")), h("dd", { class: "plain" }, typeof value === "string" ? value : JSON.stringify(value))]));
 
@@ -74,7 +74,7 @@ function fileChange({ agent, path, content, mode = "overwrite" }, signal) {
     const response = await send("GET", `/api/agents/${encodeURIComponent(agent)}/files/${name.split("/").map(encodeURIComponent).join("/")}`, { signal, accept: "*/*" });
     const before = await response.text();
     const node = diffNode(before, mode === "append" ? before + content : content, `Change of ${path}`);
-    what.textContent = node ? (mode === "append" ? "is added to" : "changes") : "stays as it is";
+    what.textContent = node ? (mode === "append" ? "is added to" : "changes") : "no changes";
     if (node) fill(place, node);
   };
   // Without the present file, the new content says what there is to say.

@@ -17,6 +17,9 @@ const LOCAL = { ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", 
 /** The tiers of the catalog, the best first. */
 const TIERS = ["frontier", "smart", "fast"];
 
+/** What the offline model is asked to show how a tool runs. */
+export const SAMPLE = "What time is it?";
+
 /** The provider whose keys look like this one; null for none. */
 export const providerOf = (key) => PREFIXES.find(([prefix]) => key.startsWith(prefix))?.[1] ?? null;
 
@@ -54,26 +57,36 @@ export async function setUpKey() {
     if (found && all.some(({ name }) => name === found)) choice.value = found;
   });
   const state = h("p", { class: "hint", role: "status" });
-  let result = null;
+  let [result, isSaved] = [null, false];
+  const save = () => call("POST", `/api/providers/${encodeURIComponent(choice.value)}/key`, { api_key: key.control.value.trim() });
+  const saveUntested = h("button", { type: "button", class: "small", hidden: true, onclick: () => save().then(() => {
+    isSaved = true;
+    saveUntested.closest("dialog").close();
+  }).catch(showError) }, "Save without testing");
+  for (const control of [key.control, choice]) control.addEventListener("input", () => { saveUntested.hidden = true; });
   const done = await ask({
-    title: "Connect a model provider", action: "Connect", body: [key, provider, state], fields: { api_key: key },
+    title: "Connect a model provider", action: "Connect", body: [key, provider, state, saveUntested], fields: { api_key: key },
     submit: async () => {
       const path = `/api/providers/${encodeURIComponent(choice.value)}`;
       const had = all.find(({ name }) => name === choice.value)?.auth_status === "configured";
-      await call("POST", `${path}/key`, { api_key: key.control.value.trim() });
+      saveUntested.hidden = true;
+      await save();
       fill(state, h("span", { class: "spinner" }), " Testing the key…");
       try {
         result = await call("POST", `${path}/test`);
       } catch (error) {
         // A key that does not work is not kept, unless there was another: then the person decides on the page of providers.
         if (!had) await call("DELETE", `${path}/key`).catch(() => {});
+        const { errorText } = await import("./trouble.js");
+        saveUntested.hidden = error.code === "provider_auth";
+        error.message = errorText({ error: error.message, name: choice.selectedOptions[0].text });
         throw error;
       } finally {
         fill(state);
       }
     },
   });
-  if (!done) return false;
+  if (!done && !isSaved) return false;
   return chooseModel(choice.value, all.find(({ name }) => name === choice.value).display_name, result, before.default_provider === choice.value ? before.default_model : null);
 }
 
@@ -114,7 +127,7 @@ async function chooseModel(provider, label, result, chosen) {
   const present = chosen ?? best(models)?.id;
   const select = h("select", {}, models.map((model) => h("option", { value: model.id, selected: model.id === present }, [model.display_name || model.id, factsOf(model)].filter(Boolean).join(" · "))));
   const body = [
-    h("p", { class: "notice good" }, icon("check"), h("span", {}, `${label} answered${result ? ` in ${duration(result.latency_ms)}` : ""}. The key works.`)),
+    result ? h("p", { class: "notice good" }, icon("check"), h("span", {}, `${label} answered in ${duration(result.latency_ms)}. The key works.`)) : h("p", { class: "notice warn" }, icon("alert"), h("span", {}, "The key is saved, but was not tested.")),
     models.length > 0 ? field("Default model", select, { hint: `For agents that name no model. Prices are for input and output. ${count(models.length, "model")} known; you can change it in Settings.` }) : null,
   ];
   await ask({ title: "Choose a model", action: "Start chatting", cancel: null, body, submit: () => (models.length > 0 ? makeDefault(provider, select.value) : true) });

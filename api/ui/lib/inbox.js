@@ -3,9 +3,13 @@
 import { Failure, get, page, withQuery } from "./api.js";
 import { learn, learnAll, nameOf } from "./agents.js";
 import { callLine, callTitle } from "./calls.js";
+import { count } from "./format.js";
 import { allowed } from "./me.js";
+import { PEOPLE } from "./origins.js";
 import { inLanes } from "./poll.js";
 import { queryRows } from "./query.js";
+import { learnSaid, saidOf } from "./said.js";
+import { errorText } from "./trouble.js";
 
 /** Entries of each kind. */
 const SHOWN_MAX = 50;
@@ -15,6 +19,9 @@ const SENDERS = 10;
 const LANES = 2;
 /** Failures are told for so long, as a duration of a query. */
 const RECENT = "7d";
+const RECENT_MS = 7 * 86_400_000;
+/** A provider that has not answered for so long when a call fails is in trouble. */
+const LASTING_MS = 60_000;
 const DISMISSED = "agentsvc-dismissed";
 const DISMISSED_MAX = 500;
 
@@ -106,7 +113,56 @@ async function deliveries(signal) {
   return found;
 }
 
-/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. What failed has `again`, how it is run again, and `run`, the run that failed; `mend` is a link to where it is mended. What is paused has `resume`, the path that goes on with it. */
+/** Providers that fail, and those that agents use without a key. */
+async function providers(signal) {
+  const [{ providers: all }, { default_provider: standard }] = await Promise.all([get("/api/providers", { signal }), get("/api/status?limit=1", { signal })]);
+  const users = new Map((await rows("agents group by provider count", signal)).map(({ provider, count: many }) => [provider, many]));
+  const entries = [];
+  for (const { name, display_name: label, auth_status: auth, calls } of all) {
+    const [many, title] = [users.get(name) ?? 0, label || name];
+    const isUsed = many > 0 || name === standard;
+    const { state, last_error: error, last_success_at: good } = calls ?? {};
+    const href = withQuery("#/settings", { filter: name });
+    const add = (id, what, text, mend, test = name) => entries.push({ id: `provider ${name} ${id}`, kind: "provider", title: what, text, agent: null, at: error?.at ?? null, href, mend: { label: mend, href }, test });
+    // Agents can bring an endpoint with its own key: one that has answered needs no other.
+    if (auth === "not_configured" && isUsed && !good) add("no key", `${title} has no API key`, many > 0 ? `${count(many, "agent")} ${many === 1 ? "uses" : "use"} it` : "It is the default provider", "Add a key", null);
+    else if (state === "paused") add(`paused ${error?.at}`, `${title} is paused after repeated errors`, error ? errorText({ ...error, name: title }) : "Calls to it wait", "Show the provider");
+    else if (state === "failing" && error && (error.code === "provider_auth" || isLasting(error.at, good))) add(`failing ${error.at}`, error.code === "provider_auth" ? `${title} rejects the API key` : `${title} is failing`, errorText({ ...error, name: title }), error.code === "provider_auth" ? "Replace the key" : "Show the provider");
+  }
+  return entries;
+}
+
+/** A single failed call between successful ones is no trouble yet. */
+const isLasting = (failedAt, succeededAt) => !succeededAt || Date.parse(failedAt) - Date.parse(succeededAt) > LASTING_MS;
+
+/** Sessions of people whose newest turn failed. */
+async function turns(signal) {
+  // Without a failure in these days nothing has to be looked for.
+  const { points } = await get(withQuery("/api/history", { from: new Date(Date.now() - RECENT_MS).toISOString(), step: "hour" }), { signal });
+  if (points.every((point) => point.turns_failed === 0)) return [];
+  const sessions = await rows(`sessions where updated_at > now - ${RECENT} select id, agent_id, agent.name sort by updated_at desc limit ${SHOWN_MAX * 2}`, signal);
+  const agents = [...new Set(sessions.map(agentOf))].slice(0, SENDERS);
+  const failed = [];
+  await inLanes(agents, LANES, async (agent) => {
+    const { traces, running } = await get(`/api/agents/${agent}/traces?limit=${SHOWN_MAX}`, { signal }).catch((error) => {
+      if (error instanceof Failure && error.status === 404) return { traces: [], running: [] };
+      throw error;
+    });
+    const seen = new Set(running.map(({ session_id: id }) => id));
+    for (const run of traces) {
+      const isNewest = !seen.has(run.session_id);
+      seen.add(run.session_id);
+      if (isNewest && run.status === "failed" && PEOPLE.has(run.origin) && Date.now() - Date.parse(run.ended_at) < RECENT_MS) failed.push({ ...run, agent });
+    }
+  });
+  await learnSaid(failed, () => {}, { signal });
+  return failed.map((run) => {
+    const provider = run.steps?.findLast(({ kind }) => kind === "model")?.name.split("/")[0];
+    return { id: `turn ${run.turn_id}`, kind: "turn", title: saidOf(run) || "A message", text: errorText({ code: run.code, error: run.error ?? "The turn failed", provider }).slice(0, ERROR_MAX), agent: run.agent, at: run.ended_at, href: `#/chat/${run.agent}/${run.session_id}`, open: "Open chat", retry: run };
+  });
+}
+
+/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. What failed has `again`, how it is run again, and `run`, the run that failed; `mend` is a link to where it is mended, `test` a provider that can be tested. A failed turn has `retry`, the run whose message is sent again. What is paused has `resume`, the path that goes on with it. */
 const SOURCES = [
   { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
@@ -132,10 +188,8 @@ const SOURCES = [
   { all: true, read: deliveries },
   { all: true, read: tasks },
   { all: true, read: (signal) => rows(`runs where state = "Failed" and ended_at > now - ${RECENT} select id, workflow_id, name, error, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `run ${row.id}`, kind: "failed", title: row.name, text: row.error || "The workflow run failed", agent: null, at: row.ended_at, href: `#/automation/workflows/${row.workflow_id}`, again: { path: `/api/workflows/${row.workflow_id}/run`, workflowRun: row.id }, run: { href: `#/automation/workflows/${row.workflow_id}/runs/${row.id}` } }))) },
-  { all: true, read: async (signal) => (await get("/api/providers", { signal })).providers.filter(({ calls }) => calls?.state === "paused" || (calls?.state === "failing" && calls.last_error?.code === "provider_auth")).map(({ name, display_name: label, calls: { state, last_error: error } }) => {
-    const href = withQuery("#/settings", { filter: name });
-    return { id: `provider ${name} ${state} ${error?.at}`, kind: "connection", title: state === "paused" ? `${label || name} keeps failing` : `${label || name} refuses the key`, text: error?.error ?? "Calls to it are paused", agent: null, at: error?.at ?? null, href, mend: { label: state === "paused" ? "Show the provider" : "Set another key", href } };
-  }) },
+  { all: true, read: providers },
+  { all: true, read: turns },
   { all: true, read: async (signal) => (await get("/api/channels", { signal })).channels.filter(({ enabled, state }) => enabled && state === "failed").map((one) => ({ id: `channel ${one.name} ${one.last_error_at}`, kind: "connection", title: one.display_name || one.name, text: one.last_error || "The channel failed", agent: null, at: one.last_error_at, href: "#/connections/channels" })) },
   { all: true, read: async (signal) => (await get("/api/mcp/servers", { signal })).servers.filter(({ status, error, auth }) => (status === "disconnected" && error) || auth?.state === "needs_auth" || auth?.state === "expired").map((one) => ({ id: `server ${one.id} ${one.error ?? one.auth?.state}`, kind: "connection", title: one.name, text: one.auth?.state === "needs_auth" || one.auth?.state === "expired" ? "Sign in to use this MCP server" : one.error, agent: null, at: null, href: "#/connections" })) },
 ];

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { count } from "./format.js";
 import { seesAll } from "./me.js";
 import { inLanes } from "./poll.js";
-import { FAMILY_TITLES, familyOf } from "./rights.js";
+import { FAMILY_TITLES, familyOf, learnPolicy } from "./rights.js";
 
 const SOURCES = {
   tools: { path: "/api/tools", read: ({ details }) => details },
@@ -17,6 +17,8 @@ const SOURCES = {
 /** `readOffers(["tools", "skills"])` gives `{ tools, skills }`; a list that this key may not see is empty. */
 export async function readOffers(wanted, { signal } = {}) {
   const found = Object.fromEntries(wanted.map((name) => [name, []]));
+  // What tools are for is said with what this machine allows.
+  const policy = wanted.includes("tools") ? learnPolicy({ signal }) : null;
   await inLanes(wanted.filter((name) => seesAll() || !SOURCES[name].all), wanted.length, async (name) => {
     try {
       found[name] = SOURCES[name].read(await get(SOURCES[name].path, { signal }));
@@ -24,6 +26,7 @@ export async function readOffers(wanted, { signal } = {}) {
       if (![403, 404, 501].includes(error.status)) throw error;
     }
   });
+  await policy;
   return found;
 }
 

@@ -8,7 +8,8 @@ const LANES = 3;
 const RUNS = 20;
 /** Sessions that are kept; beyond that the oldest go. */
 const SESSIONS_MAX = 2000;
-const PEOPLE = new Set(["api", "websocket", "openai", "channel"]);
+/** Origins of messages that people write. */
+export const PEOPLE = new Set(["api", "websocket", "openai", "channel"]);
 
 /** Whether people write in a session, by its id. */
 const known = new Map();

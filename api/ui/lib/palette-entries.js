@@ -3,7 +3,7 @@
 import { PAGES } from "../pages.js";
 import { Failure, get } from "./api.js";
 import { allowed, seesAll } from "./me.js";
-import { openPalette } from "./palette.js";
+import { INSIDE, openPalette, rank } from "./palette.js";
 import { inLanes } from "./poll.js";
 import { queryRows } from "./query.js";
 
@@ -19,7 +19,9 @@ const NEW = [
   { label: "New trigger", scope: "write", path: ["automation", "triggers"], query: { new: "1" }, isFirst: false },
   { label: "New workflow", scope: "write", all: true, path: ["automation", "workflows", "new"], isFirst: false },
   { label: "New task", scope: "write", path: ["automation", "tasks"], query: { new: "1" }, isFirst: false },
-  { label: "Add a provider", icon: "key", scope: "admin", all: true, path: ["settings"], isFirst: false },
+  { label: "Add a provider", hint: "set an API key", icon: "key", scope: "admin", all: true, path: ["settings"], isFirst: false },
+  { label: "Set the budget", icon: "money", scope: "admin", all: true, path: ["money"], isFirst: false },
+  { label: "Add a channel", icon: "send", scope: "admin", all: true, path: ["connections", "channels"], isFirst: false },
 ];
 
 /** The parts of all pages, read once. */
@@ -52,7 +54,9 @@ async function findModels(typed, go) {
     throw error;
   });
   const words = typed.toLowerCase().split(/\s+/);
-  const found = (await models).models.filter(({ id, display_name: name, provider }) => words.every((word) => `${id} ${name} ${provider}`.toLowerCase().includes(word)));
+  // At the beginning of a word: the middle of one would find too much.
+  const hasAll = (text) => words.every((word) => (rank(text, word) ?? INSIDE) < INSIDE);
+  const found = (await models).models.filter(({ id, display_name: name, provider }) => hasAll(`${id} ${name} ${provider}`));
   return found.slice(0, FOUND_MAX).map((model) => ({ group: "Models", label: model.display_name || model.id, hint: model.provider, icon: "world", run: () => go(["settings", "models"], { filter: model.id }) }));
 }
 

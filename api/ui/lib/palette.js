@@ -8,6 +8,8 @@ import { excerptText } from "./titles.js";
 
 const PAUSE_MS = 120;
 const FOUND_MAX = 6;
+/** From this rank on a word was found in the middle of another. */
+export const INSIDE = 5;
 
 /** How well `text` fits the words typed: null when one of them is missing, else smaller is better. */
 export function rank(text, typed) {
@@ -17,7 +19,7 @@ export function rank(text, typed) {
     const at = low.indexOf(word);
     if (at < 0) return null;
     // The start of a word counts more than its middle, and an early word more than a late one.
-    sum += at === 0 ? 0 : /[\s›/_-]/.test(low[at - 1]) ? 1 + at / 100 : 5 + at / 100;
+    sum += at === 0 ? 0 : /[\s›/_-]/.test(low[at - 1]) ? 1 + at / 100 : INSIDE + at / 100;
   }
   return sum + low.length / 1000;
 }
@@ -48,7 +50,7 @@ export function openPalette({ entries, find, go }) {
     const typed = input.value.trim();
     if (typed === "") return entries().filter(({ isFirst }) => isFirst !== false);
     return entries().map((entry) => ({ entry, at: rank(`${entry.label} ${entry.group} ${entry.hint ?? ""}`, typed) }))
-      .filter(({ at }) => at !== null).sort((a, b) => a.at - b.at).slice(0, FOUND_MAX * 2).map(({ entry }) => entry);
+      .filter(({ at }) => at !== null).sort((a, b) => a.at - b.at).slice(0, FOUND_MAX * 2).map(({ entry, at }) => ({ ...entry, isInside: at >= INSIDE }));
   };
 
   async function ask() {
@@ -87,8 +89,8 @@ export function openPalette({ entries, find, go }) {
   const soon = debounce(ask, PAUSE_MS);
 
   function show(own, found) {
-    // Agents stand before pages: there are more of them, and they are what is looked for by name.
-    shown = [...found.filter(({ group }) => group === "Agents"), ...own, ...found.filter(({ group }) => group !== "Agents")];
+    // Agents stand before pages: there are more of them, and they are what is looked for by name. What has the words inside of others is last.
+    shown = [...found.filter(({ group }) => group === "Agents"), ...own.filter(({ isInside }) => !isInside), ...found.filter(({ group }) => group !== "Agents"), ...own.filter(({ isInside }) => isInside)];
     active = Math.min(active, Math.max(0, shown.length - 1));
     if (own.length + found.length > 0 && found.length === 0) active = 0;
     draw();

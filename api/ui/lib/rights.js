@@ -1,8 +1,10 @@
 // What an agent may do, in words: from its capabilities, its tools and its limits.
 
+import { get } from "./api.js";
 import { h } from "./dom.js";
 import { money } from "./format.js";
 import { icon } from "./icons.js";
+import { can } from "./me.js";
 
 /** Does a pattern such as `file_*` fit a name? */
 export function fits(pattern, name) {
@@ -17,6 +19,24 @@ const listed = (words, last = "and") => (words.length > 1 ? `${words.slice(0, -1
 const NAMED_MAX = 4;
 const some = (words) => (words.length > NAMED_MAX ? `${words.slice(0, NAMED_MAX).join(", ")} and ${words.length - NAMED_MAX} more` : listed(words));
 
+/** `[exec_policy]`, where this key may read it. */
+let policy = null;
+
+/** Reads which commands this machine lets agents run, once; without it, only what the agent was granted is said. */
+export async function learnPolicy({ signal } = {}) {
+  if (policy || !can("admin")) return;
+  policy = await get("/api/config", { signal }).then((config) => config.exec_policy ?? null, () => null);
+}
+
+/** What an agent that was granted the commands `shell` can run here. */
+function commandsText(shell) {
+  const { mode, allowed_commands: allowed = [] } = policy ?? {};
+  if (mode === "deny" || (mode === "allowlist" && allowed.length === 0)) return "Run no commands: they are off on this machine";
+  if (!shell.includes("*")) return `Run the commands ${some(shell)}`;
+  if (mode === "allowlist") return `Run the commands ${some(allowed)}`;
+  return mode === "full" ? "Run any command" : "Run any command that the policy of this machine allows";
+}
+
 /**
  * What tools are for, in the order of what they reach: the icon, the tools, how they are called where one chooses among them, and the
  * sentence for those that are granted: null where a capability that they need is missing. `risk` marks what reaches beyond the agent. `deny` says what
@@ -24,7 +44,7 @@ const some = (words) => (words.length > NAMED_MAX ? `${words.slice(0, NAMED_MAX)
  */
 const FAMILIES = [
   { key: "commands", title: "Commands", icon: "terminal", tools: /^shell_/, risk: true, deny: "run commands",
-    say: (_, { shell }) => (shell.length === 0 ? null : shell.includes("*") ? "Run any command that the policy of this machine allows" : `Run the commands ${some(shell)}`) },
+    say: (_, { shell }) => (shell.length === 0 ? null : commandsText(shell)) },
   { key: "agents", title: "Creating agents", icon: "agents", tools: /^agent_(spawn|kill)$/, risk: true, deny: "create agents",
     say: (_, { agent_spawn: spawn }) => (spawn ? "Create agents with at most its own rights, and delete them" : null) },
   { key: "web", title: "Web", icon: "globe", tools: /^(web|browser)_/, risk: true, deny: "reach the internet", isWide: true,

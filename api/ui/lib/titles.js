@@ -20,6 +20,9 @@ export function eventOf(text) {
   return found && (found[2] ?? found[1]).replaceAll("_", " ");
 }
 
+/** A message that calls a tool of the offline model. */
+const TOOL_LINE = /^\s*\/tool (\w+)/;
+
 const titles = new Map();
 
 /** When a session began. */
@@ -43,6 +46,9 @@ export function triggerLine(text) {
 
 /** The first line of a message that says something, without marks of Markdown. */
 export function lineOf(text) {
+  // The offline model calls a tool by its name.
+  const tool = TOOL_LINE.exec(text);
+  if (tool) return `Run ${tool[1].replaceAll("_", " ")}`;
   const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*`]{1,3}|(?<![^\s(])_{1,3}|_{1,3}(?![^\s.,;:!?)])/g, "").trim()).find((one) => one !== "") ?? "";
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
 }

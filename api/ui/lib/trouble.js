@@ -9,34 +9,70 @@ const providers = (provider) => withQuery("#/settings", { filter: provider });
 
 /** How to fix an error, by its code: the words of the link, and its address. */
 const MENDS = {
-  provider_auth: ["Set another key", providers], provider_rate_limited: ["Show the provider", providers], provider_unreachable: ["Check the endpoint", providers],
+  provider_auth: ["Replace the key", providers], provider_rate_limited: ["Show the provider", providers], provider_unreachable: ["Check the endpoint", providers],
   provider_timeout: ["Check the provider", providers], provider_error: ["Show the provider", providers], provider_protocol: ["Check the endpoint", providers],
   provider_refused: ["Show the provider", providers], unknown_provider: ["Choose a provider", () => "#/settings"], budget_exceeded: ["Raise the budget", () => "#/money"],
 };
 
+/** What well-known providers are called; others have the name of the configuration. */
+const LABELS = {
+  anthropic: "Anthropic", openai: "OpenAI", gemini: "Google Gemini", openrouter: "OpenRouter", groq: "Groq", mistral: "Mistral AI", deepseek: "DeepSeek", xai: "xAI", cohere: "Cohere",
+  together: "Together AI", perplexity: "Perplexity", fireworks: "Fireworks AI", cerebras: "Cerebras", ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM",
+};
+const labelOf = (provider) => LABELS[provider] ?? provider;
+
 /** What providers do that make calls wait, by the code. */
 const DOES = {
-  provider_rate_limited: "limits how often it may be asked", provider_timeout: "did not respond in time", provider_unreachable: "cannot be reached",
-  provider_error: "responds with errors", provider_auth: "refuses the key",
+  provider_rate_limited: "limits the rate of requests", provider_timeout: "did not respond in time", provider_unreachable: "cannot be reached",
+  provider_error: "is failing", provider_auth: "rejects the API key",
 };
 
+/** What the daemon says of a call without the key that it needs, and of an endpoint that it did not reach. */
+const NO_KEY = /^No key for provider (\S+?)( \(.*\))?: /;
+const UNREACHABLE = /^Provider (\S+) at (\S+) is unreachable: (.*?)\.?$/;
+/** What keeps an endpoint from being reached, and what to look at. */
+const CAUSES = [
+  [/DNS lookup failed|lookup address/i, "DNS lookup failed. Check the network or the proxy."],
+  [/connection refused/i, "The connection was refused. Check that the server is running and the address is right."],
+  [/timed out/i, "The connection timed out. Check the network or the proxy."],
+];
+
+/** What the daemon says of a call to a provider whose calls are paused: the seconds were those of that moment. */
+const PAUSED = /^Provider (\S+) failed (\d+) times in a row; calls are paused for another \d+ s\.?/;
+
+/** Is it an error of a call without a key? */
+export const isWithoutKey = (error) => NO_KEY.test(error ?? "");
+
+/** The error of a provider in words for the page. `name` is what the provider is called, where that is known. */
+export function errorText({ error, provider = "", name = "" }) {
+  const called = (id) => name || labelOf(id || provider);
+  const missing = NO_KEY.exec(error);
+  if (missing) return `${called(missing[1])} has no API key.`;
+  const paused = PAUSED.exec(error);
+  if (paused) return `${called(paused[1])} failed ${paused[2]} times in a row, so its calls were paused.`;
+  const lost = UNREACHABLE.exec(error);
+  if (lost) return `Could not reach ${called(lost[1])} (${lost[2]}): ${CAUSES.find(([pattern]) => pattern.test(lost[3]))?.[1] ?? `${lost[3]}.`}`;
+  return error;
+}
+
 /** A link to where an error is mended; null where there is no such place, or it is not for this key. */
-export function mendLink(code, provider = null) {
+export function mendLink(code, provider = null, error = "") {
   const mend = MENDS[code];
   if (!mend || !can("admin") || !seesAll()) return null;
-  return h("a", { class: "mend", href: mend[1](provider) }, mend[0]);
+  const missing = NO_KEY.exec(error);
+  return h("a", { class: "mend", href: mend[1](missing?.[1] ?? provider) }, missing ? "Add a key" : mend[0]);
 }
 
 /** Is there a sentence for this code? */
 export const isKnown = (code) => code in DOES;
 
-/** Why a call waits, in one sentence: "openai limits how often it may be asked." */
-export const causeText = ({ provider, code, error }) => (DOES[code] ? `${provider} ${DOES[code]}.` : error);
+/** Why a call waits, in one sentence: "OpenAI limits the rate of requests." */
+export const causeText = ({ provider, code, error }) => (DOES[code] && !isWithoutKey(error) ? `${labelOf(provider)} ${DOES[code]}.` : errorText({ error, provider }));
 
-/** When it goes on: "Next try in 12 s." */
+/** When it goes on: "Try 2 in 12 s." */
 export function untilText({ until, tries = 0 }, now = Date.now()) {
-  if (!until) return "It goes on by itself.";
+  if (!until) return "It retries automatically.";
   const left = Math.max(0, new Date(until).getTime() - now);
-  const what = tries > 0 ? `Try ${tries + 1}` : "It goes on";
+  const what = tries > 0 ? `Try ${tries + 1}` : "Retrying";
   return left < 1000 ? `${what} now.` : `${what} in ${duration(Math.ceil(left / 1000) * 1000)}.`;
 }

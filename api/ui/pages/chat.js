@@ -8,7 +8,7 @@ import { icon } from "../lib/icons.js";
 import { can, seesAll } from "../lib/me.js";
 import { actionsOf } from "./chat/actions.js";
 import { Approvals } from "./chat/approve.js";
-import { branchAt, sendEdited } from "./chat/branch.js";
+import { branchAt, mayBranch, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
@@ -316,8 +316,10 @@ class Chat {
     }
   }
 
-  /** Says the message of `turn` again: in its place where it is the last one, or else as a new message. */
+  /** Says the message of `turn` again: in its place where it is the last one, else in a branch. */
   retry(turn) {
+    // An earlier message is answered again in a branch: what came after it was said to the first answer.
+    if (!this.log.isLast(turn) && mayBranch()) return sendEdited(this, turn, turn.said?.content ?? "", []);
     const files = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
     return this.send(turn.said?.content ?? "", files, { repeats: this.log.isLast(turn) && !this.isBusy() ? groupOf(turn) : null });
   }

@@ -3,7 +3,7 @@
 import { agentLink, learn, learnAll, nameLinks, nameOf } from "../lib/agents.js";
 import { Failure, get } from "../lib/api.js";
 import { decisionButtons } from "../lib/approve.js";
-import { callTitle } from "../lib/calls.js";
+import { callBody, callTitle } from "../lib/calls.js";
 import { Chart, sparkline } from "../lib/charts.js";
 import { ruleText, whenIn } from "../lib/cron.js";
 import { showError } from "../lib/dialogs.js";
@@ -31,6 +31,8 @@ const DAY_MS = 86_400_000;
 const SHOWN = 6;
 /** Conversations among which those of people are looked for. */
 const LOOKED = 24;
+/** Stands where a figure was not read yet. */
+const UNREAD = "–";
 /** Letters of a prompt that stand for a name. */
 const LABEL_MAX = 200;
 
@@ -62,43 +64,56 @@ export async function mount(root, ctx) {
   const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
   const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
   const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248, none: `No model was called in the last ${DAYS} days.` });
+  const chartPlace = h("div", {}, skeleton(6));
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
     type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },
   }, label)));
   const past = activity({ signal });
-  let daily = [];
+  let daily = null;
+  /** Approvals whose details are open. */
+  const opened = new Set();
+  /** What the figures are made of, as far as it was read. */
+  const known = { usage: null, inbox: null, points: null };
   /** Reads all anew. */
   let again = read;
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), running.mark, h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
     h("div", { class: "stack" }, setup, needs, figures,
-      h("div", { class: "home-grid" }, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node), next),
+      h("div", { class: "home-grid" }, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chartPlace), next),
       past.node,
       h("div", { class: "home-grid halves" }, talks, agents)))));
   tellFaults(signal, (fault) => { note.textContent = fault ? `Not updated since ${when(fault.since)}.` : ""; });
 
   async function read() {
-    const [usage, days, spenders, inbox, history, sessions, schedules, jobs] = await Promise.all([
-      get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
-      get(`/api/history?from=${encodeURIComponent(new Date(Date.now() - DAY_MS).toISOString())}&step=hour`, { signal }),
-      rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal),
-      upcoming("schedules"), upcoming("cron_jobs"), orBusy(past.read()), orBusy(showSetup(setup, ctx)),
+    const from = new Date(Date.now() - DAY_MS).toISOString();
+    // Each card is drawn when its own answer is there.
+    await Promise.all([
+      get("/api/usage/summary", { signal }).then((usage) => { known.usage = usage; showFigures(); }),
+      get(`/api/usage/daily?days=${DAYS}`, { signal }).then(({ days }) => { daily = days; showFigures(); showDaily(); }),
+      get(`/api/history?from=${encodeURIComponent(from)}&step=hour`, { signal }).then(({ points }) => { known.points = points; showFigures(); }),
+      readInbox({ signal }).then((inbox) => {
+        known.inbox = inbox;
+        ctx.setInbox(inbox.count, pendingOf(inbox));
+        showFigures();
+        showNeeds(inbox);
+        return learnAll(inbox.items.map(({ agent }) => agent), () => { showNeeds(inbox); nameLinks(root); }, { signal });
+      }),
+      get("/api/budget/agents", { signal }).then(showAgents),
+      rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${LOOKED}`, signal).then(async (found) => {
+        const conversations = found?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
+        await learnOrigins(conversations ?? [], { signal });
+        showTalks(conversations);
+      }),
+      Promise.all([upcoming("schedules"), upcoming("cron_jobs")]).then(async ([schedules, jobs]) => {
+        const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);
+        await learnPrompts(due);
+        showNext(due);
+      }),
+      orBusy(past.read()), orBusy(showSetup(setup, ctx)),
     ]);
-    const conversations = sessions?.map((row) => ({ ...row, session_id: row.id, message_count: row.messages })) ?? null;
-    const due = [...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN);
-    await Promise.all([learnOrigins(conversations ?? [], { signal }), learnPrompts(due)]);
-    ctx.setInbox(inbox.count, pendingOf(inbox));
-    daily = days.days;
-    showFigures(usage, inbox, history.points);
-    showNeeds(inbox);
-    showDaily();
-    showTalks(conversations);
-    showNext(due);
-    showAgents(spenders);
     // Some are known by now from what else was read.
     nameLinks(root);
-    learnAll(inbox.items.map(({ agent }) => agent), () => { showNeeds(inbox); nameLinks(root); }, { signal });
   }
 
   const prompts = new Map();
@@ -122,39 +137,57 @@ export async function mount(root, ctx) {
   const head = (text, link) => h("div", { class: "bar-row tight" }, h("h2", { class: "grow" }, text), link);
   const none = (text) => h("p", { class: "dim" }, text);
 
-  function showFigures({ today }, inbox, points) {
-    const week = daily.slice(-7);
+  function showFigures() {
+    const { usage, inbox, points } = known;
+    const today = usage?.today;
+    const week = daily?.slice(-7);
     const sum = (name) => week.reduce((total, day) => total + day[name], 0);
-    const all = (name) => points.reduce((total, point) => total + point[name], 0);
-    const yesterday = daily.at(-2);
+    const all = (name) => points?.reduce((total, point) => total + point[name], 0) ?? 0;
+    const yesterday = daily?.at(-2);
     const [failed, turns] = [all("turns_failed"), all("turns")];
     const stat = (name, value, text, { level = "", href = null, values = null } = {}) => h("div", { class: `stat ${level}` }, h("span", {}, name), h("strong", {}, href ? h("a", { href }, value) : value), h("small", {}, text),
       values?.some((one) => one > 0) ? sparkline(values, { label: `${name}, the last ${LINE_DAYS} days`, height: 26 }) : null);
-    const line = (value) => daily.slice(-LINE_DAYS).map(value);
+    const line = (value) => daily?.slice(-LINE_DAYS).map(value);
+    const needsText = inbox?.count === 0 ? "nothing" : "see above";
     refill(figures,
       h("div", { class: "stat" }, h("span", {}, "Running now"), running.value, running.note),
-      stat("Needs you", number(inbox.count), inbox.count === 0 ? "nothing" : "see above", { level: inbox.count > 0 ? "is-bad" : "is-good", href: "#/inbox" }),
-      stat("Failed turns", number(failed), turns > 0 ? `of ${number(turns)} in 24 hours` : "in 24 hours", { level: failed > 0 ? "is-bad" : "" }),
-      stat("Model calls today", number(today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : "", { values: line((day) => day.request_count) }),
-      stat("Tokens today", short(today.input_tokens + today.output_tokens), `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days`, { values: line((day) => day.input_tokens + day.output_tokens) }),
-      stat("Cost today", money(daily.at(-1)?.cost_usd ?? 0), `${money(sum("cost_usd"))} in 7 days`, { values: line((day) => day.cost_usd) }));
+      inbox ? stat("Needs you", number(inbox.count), needsText, { level: inbox.count > 0 ? "is-bad" : "is-good", href: "#/inbox" }) : stat("Needs you", UNREAD, ""),
+      stat("Failed turns", points ? number(failed) : UNREAD, turns > 0 ? `of ${number(turns)} in 24 hours` : "in 24 hours", { level: failed > 0 ? "is-bad" : "", href: failed === 0 ? null : inbox?.items.some(({ kind }) => kind === "turn" || kind === "failed") ? "#/inbox" : "#/world/events?kind=turn_failed" }),
+      stat("Model calls today", daily ? number(daily.at(-1).request_count) : UNREAD, yesterday ? `${number(yesterday.request_count)} yesterday` : "", { values: line((day) => day.request_count) }),
+      stat("Tokens today", today ? short(today.input_tokens + today.output_tokens) : UNREAD, week ? `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days` : "", { values: line((day) => day.input_tokens + day.output_tokens) }),
+      stat("Cost today", daily ? money(daily.at(-1).cost_usd) : UNREAD, week ? `${money(sum("cost_usd"))} in 7 days` : "", { values: line((day) => day.cost_usd) }));
+  }
+
+  /** What the call would do, opened where one decides on it. */
+  function bodyOf(approval) {
+    const details = h("details", { class: "need-body", open: opened.has(approval.id), ontoggle: () => {
+      if (!details.open) return void opened.delete(approval.id);
+      opened.add(approval.id);
+      if (details.childElementCount === 1) details.append(callBody(approval, { signal }) ?? h("p", { class: "dim" }, "It has no input."));
+      return undefined;
+    } }, h("summary", { data: { key: `details ${approval.id}` } }, "Details"));
+    return details;
   }
 
   function showNeeds({ items, count: many }) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
-    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
+    refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures, providers in trouble and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
       h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
-      item.approval ? decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }) : null))));
+      item.approval ? [decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }), bodyOf(item.approval)] : null))));
   }
 
   function showDaily() {
+    if (!daily) return;
+    if (!chart.node.isConnected) fill(chartPlace, chart.node);
     for (const button of switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === measure.name));
     const ticks = daily.map(({ date }) => new Date(`${date}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" }));
     const series = measure.name === "tokens"
       ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
       : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure.name]) }];
     chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${DAYS} days`;
+    const called = daily.some((day) => day.request_count > 0);
+    chart.none = called ? `${{ cost_usd: "No cost", tokens: "No tokens", request_count: "No calls" }[measure.name]} in the last ${DAYS} days.` : `No model was called in the last ${DAYS} days.`;
     chart.format = measure.name === "cost_usd" ? money : short;
     chart.mark = measure.name === "cost_usd" ? moneyMark : short;
     chart.set({ ticks, series });
@@ -163,7 +196,7 @@ export async function mount(root, ctx) {
   function showTalks(sessions) {
     // Other queries had the turn: what stands there stays.
     if (sessions === null) return;
-    const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN);
+    const known = [...sessions.filter(isOfPeople), ...sessions.filter((session) => !isOfPeople(session))].slice(0, SHOWN).sort((a, b) => b.updated_at.localeCompare(a.updated_at));
     for (const row of known) learn(row.agent_id, row["agent.name"]);
     refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet. Open the chat and send a message.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
@@ -183,8 +216,8 @@ export async function mount(root, ctx) {
 
   function showAgents(spenders) {
     for (const row of spenders) learn(row.agent_id, row.agent_name);
-    const top = spenders.slice(0, SHOWN);
-    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
+    const top = spenders.filter((row) => row.total_cost_usd > 0).slice(0, SHOWN);
+    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has spent anything yet. What each costs appears here.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
       h("span", { class: "grow cut" }, agentLink(row.agent_id)), h("span", { class: "faint num" }, `${money(row.today_cost_usd)} today`), h("span", { class: "num" }, money(row.total_cost_usd))))));
   }
 

@@ -1,12 +1,12 @@
 // The inbox: what needs a person, in one place, with the decision at hand where it is one click.
 
 import { agentLink, learnAll, nameOf } from "../lib/agents.js";
-import { call, Failure, get } from "../lib/api.js";
+import { call, Failure, get, withQuery } from "../lib/api.js";
 import { callBody, callNote, callOrigin, callTitle } from "../lib/calls.js";
 import { ask, showError, toast } from "../lib/dialogs.js";
 import { textInput } from "../lib/controls.js";
 import { emptyState, field, fill, h, refill, useStyles } from "../lib/dom.js";
-import { ago, count, number, when } from "../lib/format.js";
+import { ago, count, duration, number, when } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { dismiss, pendingOf, readInbox } from "../lib/inbox.js";
 import { can } from "../lib/me.js";
@@ -24,7 +24,9 @@ const GROUPS = [
   { kind: "approval", title: "Approvals", icon: "shield" },
   { kind: "proposal", title: "Proposed changes of skills", icon: "book" },
   { kind: "budget", title: "Budgets", icon: "money" },
+  { kind: "turn", title: "Failed turns", icon: "chat" },
   { kind: "failed", title: "Failed runs", icon: "alert" },
+  { kind: "provider", title: "Providers", icon: "key" },
   { kind: "delivery", title: "Failed deliveries", icon: "send" },
   { kind: "agent", title: "Agents", icon: "agents" },
   { kind: "connection", title: "Connections", icon: "link" },
@@ -61,7 +63,7 @@ export async function mount(root, ctx) {
     text.textContent = inbox.count === 0 ? "Nothing needs you." : `${count(inbox.count, "item")} ${inbox.count === 1 ? "needs" : "need"} you.`;
     clear.hidden = !items.some(({ kind }) => kind !== "approval" && kind !== "proposal");
     if (items.length === 0) {
-      return void fill(place, emptyState({ icon: icon("check", 28), title: "All clear", text: "Approvals, failed runs and deliveries, exceeded budgets and paused schedules appear here." }));
+      return void fill(place, emptyState({ icon: icon("check", 28), title: "All clear", text: "Approvals, failed turns, runs and deliveries, providers in trouble, exceeded budgets and paused schedules appear here." }));
     }
     return void refill(place, GROUPS.map((group) => {
       const own = items.filter(({ kind }) => kind === group.kind);
@@ -100,6 +102,9 @@ export async function mount(root, ctx) {
     return [
       item.run?.href ? h("a", { class: "button small", href: item.run.href, "aria-label": `Open run: ${item.title}` }, "Open run") : item.run ? button("Open run", openRun) : null,
       item.mend ? h("a", { class: "button small", href: item.mend.href, "aria-label": `${item.mend.label}: ${item.title}` }, item.mend.label) : null,
+      item.test && can("admin") ? button("Test", testProvider) : null,
+      item.open ? h("a", { class: "button small", href: item.href, "aria-label": `${item.open}: ${item.title}` }, item.open) : null,
+      item.retry && can("chat") ? button("Retry", retry) : null,
       item.resume && can("write") ? button("Resume", resume) : null,
       item.again && can("write") && can("chat") ? button("Run again", runAgain) : null,
     ];
@@ -127,6 +132,25 @@ export async function mount(root, ctx) {
     await again();
   }
 
+  /** A very short call: one that succeeds ends the trouble. */
+  async function testProvider({ test }) {
+    toast("Testing…");
+    const told = await call("POST", `/api/providers/${encodeURIComponent(test)}/test`);
+    toast(`${told.model_tested} responded in ${duration(told.latency_ms)}.`);
+    await again();
+  }
+
+  /** Sends the message of a failed turn again; its answer takes the place of the failure. */
+  async function retry({ agent, retry: run, href }) {
+    const path = `/api/sessions/${encodeURIComponent(run.session_id)}/messages`;
+    const { messages } = await get(withQuery(path, { limit: 200 }), { signal });
+    const said = messages.find(({ role, turn_id: turn }) => role === "User" && turn === run.turn_id);
+    if (!said?.content) return void (location.hash = href);
+    toast("Sent again");
+    await call("POST", `/api/agents/${encodeURIComponent(agent)}/message`, { message: said.content, session_id: run.session_id, repeats: run.turn_id });
+    await again();
+  }
+
   async function resume({ resume: path }) {
     await call("PUT", path, { enabled: true });
     toast("Resumed");
@@ -139,8 +163,8 @@ export async function mount(root, ctx) {
     const isOneClick = !isCodeNeeded && !approval.answer_schema;
     const button = (label, run, style = "") => h("button", { type: "button", class: `small ${style}`, "aria-label": `${label} ${approval.action}`, data: { key: `${label} ${approval.id}` }, onclick: () => run().catch(showError) }, label);
     return [
-      button("Reject", () => reject(approval)),
       isOneClick ? button("Approve", () => decide(approval, "approve", {}), "primary") : h("a", { class: "button small primary", href: "#/money/approvals" }, approval.answer_schema ? "Answer" : "Open"),
+      button("Reject", () => reject(approval)),
     ];
   }
 

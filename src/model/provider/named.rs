@@ -41,6 +41,21 @@ impl Providers {
             && self.key_of(variable_of(&self.default)).is_some()
     }
 
+    /// The base URL of the provider's calls: what clients of the API set, else that of `[default_model]` if it is the default
+    /// provider, else its own.
+    pub fn shown_base_url(&self, provider: &Provider) -> Box<str> {
+        let of_default =
+            self.default_for(&provider.name).and_then(|choice| choice.base_url).filter(|url| !url.is_empty());
+        of_default.unwrap_or_else(|| self.base_url_of(provider))
+    }
+
+    /// `[default_model]` if the provider called `name` is its provider and clients of the API have not put it elsewhere.
+    pub fn default_for(&self, name: &str) -> Option<ModelChoice> {
+        let default = self.default_model(&self.default);
+        let is_it = *default.provider == *name && self.overrides.base_url(name).is_none();
+        is_it.then_some(default)
+    }
+
     /// The variable that is read for a call of `choice` to `base_url`, where it names one.
     pub(super) fn named<'a>(&self, choice: &'a ModelChoice, base_url: &str) -> Result<Option<&'a str>, CallError> {
         let Some(variable) = variable_of(choice) else { return Ok(None) };

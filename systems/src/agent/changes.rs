@@ -26,11 +26,18 @@ impl Changes {
         add(audit_kinds::AGENT_MODEL_CHANGED, model(patch));
         let tools = [
             ("tools", &patch.tools),
+            ("network", &patch.network),
+            ("shell", &patch.shell),
             ("tool_allowlist", &patch.tool_allowlist),
             ("tool_blocklist", &patch.tool_blocklist),
             ("mcp_servers", &patch.mcp_servers),
         ];
-        add(audit_kinds::AGENT_TOOLS_CHANGED, lists(&tools));
+        let mut rights = lists(&tools);
+        rights.extend(object([
+            ("agent_spawn", patch.agent_spawn.map(|may| json!(may))),
+            ("file_system", patch.file_system.map(|may| json!(may))),
+        ]));
+        add(audit_kinds::AGENT_TOOLS_CHANGED, rights);
         add(audit_kinds::AGENT_SKILLS_CHANGED, lists(&[("skills", &patch.skills)]));
         add(audit_kinds::AGENT_UPDATED, rest(patch));
         Self(entries)

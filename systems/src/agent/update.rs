@@ -50,6 +50,18 @@ pub struct AgentPatch {
     pub max_history_messages: Option<Option<u32>>,
     /// Tools granted.
     pub tools: Option<Vec<Box<str>>>,
+    /// `[capabilities] network`: hosts that it may reach.
+    #[serde(default)]
+    pub network: Option<Vec<Box<str>>>,
+    /// `[capabilities] shell`: commands that it may run.
+    #[serde(default)]
+    pub shell: Option<Vec<Box<str>>>,
+    /// `[capabilities] agent_spawn`.
+    #[serde(default)]
+    pub agent_spawn: Option<bool>,
+    /// `[capabilities] file_system`.
+    #[serde(default)]
+    pub file_system: Option<bool>,
     /// Only these tools.
     pub tool_allowlist: Option<Vec<Box<str>>>,
     /// Never these tools.
@@ -165,6 +177,10 @@ fn patched(old: &Manifest, patch: AgentPatch) -> Manifest {
     set(&mut new.model.max_tokens, patch.max_tokens);
     set(&mut new.max_history_messages, patch.max_history_messages);
     set(&mut new.capabilities.tools, patch.tools);
+    set(&mut new.capabilities.network, patch.network);
+    set(&mut new.capabilities.shell, patch.shell);
+    set(&mut new.capabilities.agent_spawn, patch.agent_spawn.map(Some));
+    set(&mut new.capabilities.file_system, patch.file_system.map(Some));
     set(&mut new.tool_allowlist, patch.tool_allowlist);
     set(&mut new.tool_blocklist, patch.tool_blocklist);
     set(&mut new.skills, patch.skills);

@@ -1,9 +1,10 @@
 // The settings of an agent as a form.
 
-import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
+import { choice, numberInput, numberOf, textBox, textInput, toggle } from "../../lib/controls.js";
 import { diffNode } from "../../lib/diff.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { modelText } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
 import { serverChoice, skillChoice, toolChoice } from "../../lib/offers.js";
 import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { wordsField } from "../../lib/words.js";
@@ -11,12 +12,14 @@ import { modelField } from "../chat/model-field.js";
 import { LABELS } from "./values.js";
 
 /** The fields whose values are lists of words. */
-const LISTS = ["tags", "tools", "tool_allowlist", "tool_blocklist", "skills", "mcp_servers"];
+const LISTS = ["tags", "tools", "network", "shell", "tool_allowlist", "tool_blocklist", "skills", "mcp_servers"];
+const SWITCHES = ["file_system", "agent_spawn"];
 const NUMBERS = ["temperature", "max_tokens", "max_history_messages"];
 
 export class SettingsForm {
-  /** `agent()` is the agent as it is; `offers` is what fields offer; `onchange` is called with each change. */
-  constructor({ agent, offers, onchange: changed }) {
+  /** `agent()` is the agent as it is; `offers` is what fields offer; `budget` is the card of its limits; `onchange` is called with each change. */
+  constructor({ agent, offers, budget, onchange: changed }) {
+    this.budget = budget;
     this.agent = agent;
     this.offers = offers;
     const onchange = () => {
@@ -26,6 +29,7 @@ export class SettingsForm {
     const text = (key, { hint = "", ...props }) => field(LABELS[key], textInput("", { spellcheck: "false", ...props }), { hint });
     const list = (key, hint, choose) => wordsField(LABELS[key], [], { hint, offers: choose?.rows.map(({ name }) => name) ?? [], choose, onchange });
     const tools = (options) => toolChoice(offers.tools, offers.servers, options);
+    const right = (text) => Object.assign(toggle(text, false), { fault: () => {} });
     const number = (key, hint, props) => field(LABELS[key], numberInput("", props), { hint });
     this.fields = {
       name: text("name", { required: true }),
@@ -37,8 +41,12 @@ export class SettingsForm {
       max_tokens: number("max_tokens", "Longest response. Empty: the model's default.", { min: 1, step: 1 }),
       max_history_messages: number("max_history_messages", "Messages sent with a prompt. Empty: as many as fit.", { min: 1, step: 1 }),
       tools: list("tools", "Granted tools, by name or pattern such as file_*. * grants all.", tools({})),
-      tool_allowlist: list("tool_allowlist", "If not empty, only these.", tools({ all: false, button: "Choose the only tools" })),
-      tool_blocklist: list("tool_blocklist", "Never these.", tools({ all: false, button: "Choose blocked tools" })),
+      network: list("network", "Hosts for web tools, such as example.com or *.example.com. * allows all; empty allows none.", null),
+      shell: list("shell", "Programs, such as git or python3*. * allows all that this machine allows; empty allows none.", null),
+      file_system: right("Read and change files in its workspace"),
+      agent_spawn: right("Create agents with at most its own permissions"),
+      tool_allowlist: list("tool_allowlist", "Narrows the granted tools to these. Empty: all that are granted.", tools({ all: false, button: "Choose the only tools" })),
+      tool_blocklist: list("tool_blocklist", "Never available, even if granted.", tools({ all: false, button: "Choose blocked tools" })),
       skills: list("skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
       avatar: text("avatar", { hint: "An emoji or a URL." }),
@@ -47,12 +55,15 @@ export class SettingsForm {
     };
     const { fields } = this;
     this.rights = h("div");
+    this.exceptions = h("details", { class: "changes" }, h("summary", {}, icon("chevron", 14), "Exceptions"), h("div", { class: "form-row" }, fields.tool_allowlist, fields.tool_blocklist));
     const group = (title, ...parts) => h("section", { class: "card stack", "aria-label": `${title} settings` }, h("h2", {}, title), parts);
     this.node = h("div", { class: "stack settings-form", oninput: onchange },
       group("Prompt", h("div", { class: "form-row" }, fields.name, fields.description), fields.system_prompt, fields.tags),
       group("Model", fields.model, h("div", { class: "form-row three" }, fields.temperature, fields.max_tokens, fields.max_history_messages), fields.mode),
-      group("Tools", fields.tools, h("div", { class: "form-row" }, fields.tool_allowlist, fields.tool_blocklist), h("div", { class: "form-row" }, fields.skills, fields.mcp_servers)),
+      group("Tools", fields.tools, h("div", { class: "form-row" }, fields.skills, fields.mcp_servers), this.exceptions),
+      group("Permissions", h("div", { class: "form-row" }, fields.network, fields.shell), fields.file_system, fields.agent_spawn),
       h("section", { class: "card stack", "aria-label": "What this agent may do" }, h("h2", {}, "What this agent may do"), this.rights),
+      this.budget,
       group("Identity", h("div", { class: "form-row" }, fields.avatar, fields.persona)));
   }
 
@@ -63,23 +74,26 @@ export class SettingsForm {
       made.fault("");
       if (key === "model") made.set(values);
       else if (LISTS.includes(key)) made.set(values[key]);
+      else if (SWITCHES.includes(key)) made.box.checked = values[key];
       else made.control.value = values[key] ?? "";
     }
+    this.exceptions.open ||= values.tool_allowlist.length > 0 || values.tool_blocklist.length > 0;
     this.drawRights();
   }
 
-  /** What the agent may do with the tools that stand in the form; hosts, commands and files are those of its manifest. */
+  /** What the agent may do with what stands in the form. */
   drawRights() {
     if (!this.manifest) return;
-    const { tools, ...rest } = this.read();
-    fill(this.rights, rightsNode(rightsOf({ ...this.manifest, ...rest, capabilities: { ...this.manifest.capabilities, tools } }, this.offers.tools)),
-      h("p", { class: "hint" }, "Hosts, commands and files are set when an agent is created. To change them, edit the TOML and create a new agent from it."));
+    const { tools, network, shell, file_system, agent_spawn, ...rest } = this.read();
+    const capabilities = { ...this.manifest.capabilities, tools, network, shell, file_system, agent_spawn };
+    fill(this.rights, rightsNode(rightsOf({ ...this.manifest, ...rest, capabilities }, this.offers.tools)));
   }
 
   read() {
     const values = Object.fromEntries(Object.entries(this.fields).map(([key, made]) => {
       if (key === "model") return [key, made.read().model];
       if (LISTS.includes(key)) return [key, made.read()];
+      if (SWITCHES.includes(key)) return [key, made.box.checked];
       if (NUMBERS.includes(key)) return [key, numberOf(made.control)];
       return [key, ["system_prompt", "description", "persona"].includes(key) ? made.control.value : made.control.value.trim()];
     }));

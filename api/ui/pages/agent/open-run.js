@@ -39,7 +39,7 @@ export class OpenRun {
       `, running for ${duration(Date.now() - Date.parse(running.started_at))}. ${count(running.iterations, "model call")}, ${count(running.tool_calls, "tool call")}, ${number(running.input_tokens + running.output_tokens)} tokens, ${money(running.cost_usd)} so far.`);
     this.held.hidden = !running.waiting;
     if (running.waiting) fill(this.held, icon("pause"), h("span", {}, h("b", {}, causeText(running.waiting)), " ", untilText(running.waiting)));
-    if (running.waiting) this.held.lastChild.append(" ", mendLink(running.waiting.code, running.waiting.provider) ?? "");
+    if (running.waiting) this.held.lastChild.append(" ", mendLink(running.waiting.code, running.waiting.provider, running.waiting.error) ?? "");
     const seen = JSON.stringify(messages);
     if (seen !== this.seen) this.showSteps(messages, running.origin);
     this.seen = seen;

@@ -86,13 +86,20 @@ export async function mount(root, ctx) {
   const settings = `#/agent/${key()}/settings`;
   const pairs = (rows) => h("dl", { class: "pairs" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
+  /** The prompt; a long one begins with its first words and can be opened. */
+  function promptNodes(prompt, isOpen = false) {
+    if (prompt.length <= PROMPT_MAX) return h("p", { class: "plain" }, prompt);
+    const beginning = prompt.slice(0, PROMPT_MAX).replace(/\s+\S*$/, "");
+    return h("details", { class: "prompt-more", open: isOpen }, h("summary", {}, h("span", { class: "plain" }, `${beginning} …`), h("span", { class: "more-link is-closed" }, "Show all"), h("span", { class: "more-link is-open" }, "Show less")), h("p", { class: "plain" }, prompt));
+  }
+
   function showAbout(agent) {
     const { model } = agent;
     const prompt = agent.system_prompt.trim();
     refill(about, head("About", can("write") ? more(settings, "Edit") : null),
       agent.description ? h("p", {}, agent.description) : null,
       pairs([["Model", modelText(model.provider, model.model)], ["Mode", agent.mode], ["Tags", agent.tags.join(", ")], ["Created", h("time", { datetime: agent.created_at, title: when(agent.created_at) }, ago(agent.created_at))], ["Version", agent.version], ["Author", agent.author]]),
-      prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), h("p", { class: "plain" }, prompt.length > PROMPT_MAX ? `${prompt.slice(0, PROMPT_MAX)}…` : prompt)) : h("p", { class: "dim" }, "No system prompt."));
+      prompt ? h("figure", { class: "prompt-card" }, h("figcaption", { class: "dim" }, "System prompt"), promptNodes(prompt, about.querySelector("details")?.open)) : h("p", { class: "dim" }, "No system prompt."));
   }
 
   function showUses(agent, budget) {

@@ -1,8 +1,10 @@
 // The settings of an agent, as a form and as TOML. Both change the same things; what is changed is shown before it is saved.
 
 import { get, send, withQuery } from "../../lib/api.js";
+import { editBudget, spentOf } from "../../lib/budget.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
+import { number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { readOffers } from "../../lib/offers.js";
@@ -11,6 +13,8 @@ import { SettingsForm } from "./form.js";
 import { SettingsText } from "./text.js";
 import { bodyOf, changesOf, LABELS, valuesOf } from "./values.js";
 
+const limitText = (spent, limit, format) => (limit > 0 ? spentOf(spent, limit, format) : `${spentOf(spent, 0, format)}, no limit`);
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   const path = `/api/agents/${encodeURIComponent(ctx.agent.id)}`;
@@ -18,7 +22,8 @@ export async function mount(root, ctx) {
   let isSaving = false;
   const offers = await readOffers(["tools", "models", "skills", "servers"], { signal });
   const check = (toml) => ctx.api.call("POST", "/api/agents/check", { manifest_toml: toml });
-  const form = new SettingsForm({ agent: () => ctx.agent, offers, onchange: () => show() });
+  const budget = h("section", { class: "card stack", "aria-label": "Budget settings" });
+  const form = new SettingsForm({ agent: () => ctx.agent, offers, budget, onchange: () => show() });
   const text = new SettingsText({ check, onchange: () => show() });
   const views = { form, toml: text };
   let view = "form";
@@ -48,6 +53,16 @@ export async function mount(root, ctx) {
     text.set(toml);
     fill(place, views[view].node);
     show();
+  }
+
+  /** What it spent of its limits, which are saved on their own. */
+  async function showBudget() {
+    const limits = `/api/budget/agents/${encodeURIComponent(ctx.agent.id)}`;
+    const { today_spent_usd: day, daily_limit_usd: dayMax, month_spent_usd: month, monthly_limit_usd: monthMax, hourly_tokens_used: hour, hourly_token_limit: hourMax } = await get(limits, { signal });
+    const change = () => editBudget({ title: `Budget of ${ctx.agent.name}`, path: limits, signal }).then((made) => made && showBudget()).catch(showError);
+    const line = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
+    fill(budget, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Budget"), can("admin") ? h("button", { type: "button", onclick: change }, "Change limits") : null),
+      h("dl", { class: "pairs" }, line("Today", limitText(day, dayMax)), line("This month", limitText(month, monthMax)), line("Tokens this hour", limitText(hour, hourMax, number))));
   }
 
   async function turn(key) {
@@ -137,6 +152,7 @@ export async function mount(root, ctx) {
 
   if (!can("write")) return void fill(root, h("p", { class: "dim" }, "Your key may not change agents."));
   await load();
+  showBudget().catch((error) => { if (error.status === 403) budget.remove(); else showError(error); });
   holdPage({ isChanged, text: `What you changed in the settings of ${ctx.agent.name} is not saved.`, signal });
   ctx.key("Mod+S", "Save the settings", () => store().catch(showError));
 }

@@ -10,8 +10,9 @@ const KINDS = [["model", "Model", 0], ["tools", "Tools", 1], ["waiting", "Waitin
 const MOST = 0.5;
 /** A context that is so full is about to be too small. */
 const FULL = 0.8;
-/** Runs that took no longer need no explanation. */
+/** Runs that took no longer, and calls that cost no more, need no explanation. */
 const SLOW_MS = 2000;
+const DEAR_USD = 0.01;
 
 const percent = (part, whole) => `${Math.round((part / whole) * 100)} %`;
 
@@ -74,7 +75,7 @@ function slow(trace, calls) {
 function dear(trace, calls) {
   const models = calls.filter(({ step }) => step.cost_usd);
   const dearest = models.toSorted((a, b) => b.step.cost_usd - a.step.cost_usd)[0];
-  if (models.length < 2 || dearest.step.cost_usd / trace.cost_usd < MOST) return [];
+  if (models.length < 2 || dearest.step.cost_usd < DEAR_USD || dearest.step.cost_usd / trace.cost_usd < MOST) return [];
   return [{ kind: "note", call: dearest, text: `${stepName(dearest)} cost ${money(dearest.step.cost_usd)}, ${percent(dearest.step.cost_usd, trace.cost_usd)} of the run, for ${number(dearest.step.input_tokens)} tokens in and ${number(dearest.step.output_tokens)} out.` }];
 }
 

@@ -6,7 +6,7 @@ import { count, duration, money, number, short, when } from "../../lib/format.js
 import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { lineOf } from "../../lib/titles.js";
-import { mendLink } from "../../lib/trouble.js";
+import { errorText, mendLink } from "../../lib/trouble.js";
 import { stepName } from "./trace-findings.js";
 import { contextBar, goneNote, promptView, triesNode } from "./trace-prompt.js";
 import { providerAndModel, waitsOf } from "./trace-data.js";
@@ -74,7 +74,7 @@ const facts = (rows) => h("dl", { class: "pairs" }, rows.filter(([, value]) => v
 const heading = (text, status) => h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, text), status ? outcomeBadge(status) : null);
 
 /** Why a step failed, with the way to mend it. */
-const faultNode = (error, code = null, provider = null) => h("div", { class: "notice bad" }, icon("alert"), h("div", { class: "stack tight-stack" }, h("p", { class: "fault-text" }, error), code ? mendLink(code, provider) : null));
+const faultNode = (error, code = null, provider = null) => h("div", { class: "notice bad" }, icon("alert"), h("div", { class: "stack tight-stack" }, h("p", { class: "fault-text" }, errorText({ error, provider })), code ? mendLink(code, provider, error) : null));
 
 /** Why a call did not go out at once. */
 function waitDetail({ ms, after, before }) {

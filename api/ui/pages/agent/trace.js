@@ -9,7 +9,7 @@ import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { can } from "../../lib/me.js";
 import { lineOf } from "../../lib/titles.js";
-import { mendLink } from "../../lib/trouble.js";
+import { errorText, mendLink } from "../../lib/trouble.js";
 import { windowOf } from "../chat/context.js";
 import { OpenRun } from "./open-run.js";
 import { callsOf, messagesOf, providerAndModel, sentOf, traceOf } from "./trace-data.js";
@@ -100,14 +100,15 @@ export class Trace {
       detail.scrollIntoView({ block: "nearest" });
     };
     const findings = findingsOf(trace, calls, run.windowOf);
+    const parts = h("div", { class: "went-parts" }, h("section", { class: "card context-card", "aria-label": "Where the time went" }, h("h2", {}, "Where the time went"), timeBar(trace, calls)), this.context(run));
     fill(this.node,
       this.head(run),
       this.outcome(run),
       this.figures(trace, other?.trace),
       findings.length > 0 ? h("section", { class: "card stack tight-stack", "aria-label": "Findings" }, h("h2", {}, "What stands out"), findingsNode(findings, open)) : null,
       other ? this.comparison(run, other) : null,
-      h("div", { class: "went-parts" }, h("section", { class: "card context-card", "aria-label": "Where the time went" }, h("h2", {}, "Where the time went"), timeBar(trace, calls)), this.context(run)),
-      h("div", { class: "trace-parts" }, h("section", { class: "card stack", "aria-label": "Time line" }, h("h2", {}, "Steps"), list), detail));
+      h("div", { class: "trace-parts" }, h("section", { class: "card stack", "aria-label": "Time line" }, h("h2", {}, "Steps"), list), detail),
+      parts);
     // A run that failed is opened for its failure.
     const failed = trace.status === "failed" ? rows.findLastIndex((row) => row.call?.error) : -1;
     choose(this.chosen ?? Math.max(0, failed));
@@ -128,13 +129,13 @@ export class Trace {
   /** How it ended, from where it came, and what it was told. */
   outcome({ trace, said }) {
     const model = trace.steps.findLast(({ kind }) => kind === "model");
-    const mend = trace.code ? mendLink(trace.code, model ? providerAndModel(model.name)[0] : null) : null;
+    const mend = trace.code ? mendLink(trace.code, model ? providerAndModel(model.name)[0] : null, trace.error ?? "") : null;
     return h("div", { class: "stack tight-stack" },
+      said ? h("h2", { class: "trace-said cut", title: said.content.slice(0, 500) }, lineOf(said.content)) : null,
       h("div", { class: "bar-row tight" }, outcomeBadge(trace.status), h("span", { class: "dim" }, "from ", originText(trace.origin), ", ", h("time", { datetime: trace.started_at, title: when(trace.started_at) }, ago(trace.started_at))),
         model ? h("span", { class: "dim" }, "with ", h("b", {}, model.name)) : null,
         trace.parent_turn_id ? h("span", { class: "dim" }, "as part of another run") : null),
-      said ? h("p", { class: "trace-said cut", title: said.content.slice(0, 500) }, lineOf(said.content)) : null,
-      trace.error ? h("div", { class: "notice bad" }, icon("alert"), h("div", { class: "stack tight-stack" }, h("p", { class: "fault-text" }, trace.error), mend)) : null);
+      trace.error ? h("div", { class: "notice bad" }, icon("alert"), h("div", { class: "stack tight-stack" }, h("p", { class: "fault-text" }, errorText({ error: trace.error })), mend)) : null);
   }
 
   waterfall(rows, trace, choose) {
@@ -162,7 +163,7 @@ export class Trace {
     };
     const stat = (name, value, note) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), h("small", {}, note));
     const tokens = (one) => one.input_tokens + one.output_tokens;
-    return h("div", { class: "stat-row" },
+    return h("div", { class: `stat-row ${other ? "" : "stat-line"}` },
       stat("Time", duration(trace.duration_ms), than(trace.duration_ms, other?.duration_ms, duration)),
       stat("Model calls", number(trace.iterations), than(trace.iterations, other?.iterations, number)),
       stat("Tool calls", number(trace.tool_calls), than(trace.tool_calls, other?.tool_calls, number)),
@@ -188,11 +189,11 @@ export class Trace {
     const { name, input_tokens: used } = largest.step;
     const window = run.windowOf(name);
     const part = window ? Math.min(1, used / window) : 0;
-    const text = window ? `${number(used)} of ${number(window)} tokens (${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %)` : `${number(used)} tokens; the context window of ${name} is not known`;
+    const text = window ? `${number(used)} of ${number(window)} tokens billed (${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %)` : `${number(used)} tokens billed; the context window of ${name} is not known`;
     const sent = largest.sent.at(-1);
     return h("section", { class: "card context-card", "aria-label": "Context window" },
       h("div", { class: "bar-row tight" }, h("h2", { class: "grow" }, "Context window"), h("span", { class: "dim" }, text)),
-      sent ? contextBar(sent, window)
+      sent ? [contextBar(sent, window), h("p", { class: "hint" }, "The parts are estimates; the provider counts tokens its own way.")]
         : window ? h("div", { class: `meter ${part > 0.9 ? "bad" : part > 0.7 ? "warn" : ""}`, role: "meter", "aria-label": `Context window: ${text}`, "aria-valuenow": Math.round(part * 100), "aria-valuemin": 0, "aria-valuemax": 100 }, h("i", { style: { "--part": `${Math.max(0.5, part * 100).toFixed(1)}%` } })) : null);
   }
 

@@ -4,9 +4,12 @@
 export const LABELS = {
   name: "Name", description: "Description", tags: "Tags", system_prompt: "System prompt",
   provider: "Provider", model: "Model", temperature: "Temperature", max_tokens: "Max output tokens", max_history_messages: "History messages",
-  tools: "Tools", tool_allowlist: "Only these tools", tool_blocklist: "Blocked tools", skills: "Skills", mcp_servers: "MCP servers",
+  tools: "Tools", network: "Internet", shell: "Commands", file_system: "Files", agent_spawn: "Create agents", tool_allowlist: "Only these tools", tool_blocklist: "Blocked tools", skills: "Skills", mcp_servers: "MCP servers",
   avatar: "Avatar", persona: "Tone", mode: "Mode",
 };
+
+/** Settings that stand under `[capabilities]`. */
+const RIGHTS = new Set(["network", "shell", "file_system", "agent_spawn"]);
 
 /** The values of a manifest as `POST /api/agents/check` gives it. */
 export function valuesOf(name, manifest, mode) {
@@ -14,7 +17,7 @@ export function valuesOf(name, manifest, mode) {
   return {
     name, mode, description: manifest.description, tags: manifest.tags, system_prompt: manifest.system_prompt,
     provider: model.provider, model: model.model, temperature: model.temperature, max_tokens: model.max_tokens, max_history_messages: manifest.max_history_messages,
-    tools: capabilities.tools, tool_allowlist: manifest.tool_allowlist, tool_blocklist: manifest.tool_blocklist,
+    tools: capabilities.tools, network: capabilities.network, shell: capabilities.shell, file_system: capabilities.file_system !== false, agent_spawn: capabilities.agent_spawn === true, tool_allowlist: manifest.tool_allowlist, tool_blocklist: manifest.tool_blocklist,
     skills: manifest.skills, mcp_servers: manifest.mcp_servers, avatar: identity.avatar, persona: identity.persona,
   };
 }
@@ -23,7 +26,7 @@ export function valuesOf(name, manifest, mode) {
 export function restOf(manifest) {
   const { description, tags, system_prompt, max_history_messages, tool_allowlist, tool_blocklist, skills, mcp_servers, identity, model, capabilities, ...rest } = manifest;
   const { provider, model: id, temperature, max_tokens, ...ofModel } = model;
-  const { tools, ...ofCapabilities } = capabilities;
+  const { tools, network, shell, file_system, agent_spawn, ...ofCapabilities } = capabilities;
   return { ...rest, ...under("model", ofModel), ...under("capabilities", ofCapabilities) };
 }
 
@@ -47,6 +50,7 @@ export function bodyOf(changes) {
   let mode = null;
   for (const { key, after } of changes) {
     if (key === "mode") mode = after;
+    else if (RIGHTS.has(key)) patch.capabilities = { ...patch.capabilities, [key]: after };
     else if (key === "avatar" || key === "persona") patch.identity = { ...patch.identity, [key]: after };
     else patch[key] = after;
   }

@@ -17,6 +17,8 @@ const PATHS = {
   model: [["model", "model"]],
   profile: [["profile"]],
   tools: [["capabilities", "tools"], ["tools"]],
+  network: [["capabilities", "network"]],
+  shell: [["capabilities", "shell"]],
   skills: [["skills"]],
   mcp_servers: [["mcp_servers"]],
   daily_limit_usd: [["limits", "daily_limit_usd"]],
@@ -30,7 +32,7 @@ const ALL = ":all";
 const SOME = ":some";
 const NONE = ":none";
 const TOOLS_TEXT = {
-  [ALL]: "Every tool. Network hosts and shell commands stay closed unless the manifest opens them under [capabilities].",
+  [ALL]: "Every tool. Hosts and commands are allowed under Permissions below.",
   [SOME]: "Only the tools that you list, by name or pattern.",
   [NONE]: "The agent answers with text only.",
 };
@@ -46,7 +48,7 @@ export class AgentForm {
     const text = (key, control) => write(key, ({ value }) => value)(control);
     const limit = (key, label, step) => field(label, write(key, numberOf)(numberInput("", { min: 0, step, placeholder: "no limit" })));
     const list = (key, label, hint, choose) => {
-      const made = wordsField(label, [], { hint, offers: choose.rows.map(({ name }) => name), choose, onchange: () => this.write(key, made.read()) });
+      const made = wordsField(label, [], { hint, offers: choose?.rows.map(({ name }) => name) ?? [], choose, onchange: () => this.write(key, made.read()) });
       return made;
     };
     this.fields = {
@@ -59,6 +61,8 @@ export class AgentForm {
       }),
       profile: field("Tools", choice([[ALL, "All tools"], ...offers.profiles.map(({ name }) => [name, `Profile: ${name}`]), [SOME, "Only chosen tools"], [NONE, "No tools"]], ALL, { onchange: () => this.choseTools() }), { hint: " " }),
       tools: list("tools", "Chosen tools", "* grants all, file_* all whose names begin with file_.", toolChoice(offers.tools, offers.servers)),
+      network: list("network", "Internet", "Hosts for web tools, such as *.example.com; * allows all.", null),
+      shell: list("shell", "Commands", "Programs, such as git; * allows all that this machine allows.", null),
       skills: list("skills", "Skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "MCP servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
       daily_limit_usd: limit("daily_limit_usd", "Daily limit (USD)", "any"),
@@ -68,7 +72,8 @@ export class AgentForm {
     const { fields } = this;
     this.others = h("p", { class: "hint" });
     this.fault = h("p", { class: "fault", role: "alert" });
-    this.more = h("details", { class: "create-more" }, h("summary", {}, icon("chevron", 14), "Skills, servers and budget"), h("div", { class: "stack" },
+    this.more = h("details", { class: "create-more" }, h("summary", {}, icon("chevron", 14), "Permissions, skills, servers and budget"), h("div", { class: "stack" },
+      h("div", { class: "form-row" }, fields.network, fields.shell),
       h("div", { class: "form-row" }, fields.skills, fields.mcp_servers),
       h("div", { class: "form-row three" }, fields.daily_limit_usd, fields.monthly_limit_usd, fields.hourly_token_limit)));
     this.node = h("div", { class: "stack" }, fields.description, fields.system_prompt, h("div", { class: "form-row" }, fields.model, fields.profile), fields.tools, this.more, this.others, this.fault);
@@ -117,14 +122,14 @@ export class AgentForm {
     const profile = textAt(text, ["profile"]);
     const isProfile = this.offers.profiles.some(({ name }) => name === profile) && !PATHS.tools.some((path) => hasValue(text, path));
     this.values = {
-      ...manifest, provider: model.provider, model: model.model, tools: isProfile ? [] : capabilities.tools,
+      ...manifest, provider: model.provider, model: model.model, tools: isProfile ? [] : capabilities.tools, network: capabilities.network, shell: capabilities.shell,
       daily_limit_usd: dollars(limits.daily), monthly_limit_usd: dollars(limits.monthly), hourly_token_limit: limits.hourly_tokens || "",
     };
     const { fields, values } = this;
     for (const key of ["description", "system_prompt", "daily_limit_usd", "monthly_limit_usd", "hourly_token_limit"]) fields[key].control.value = values[key];
-    for (const key of ["tools", "skills", "mcp_servers"]) fields[key].set(values[key]);
+    for (const key of ["tools", "network", "shell", "skills", "mcp_servers"]) fields[key].set(values[key]);
     fields.profile.control.value = isProfile ? profile : values.tools.length === 0 ? NONE : values.tools.includes("*") && values.tools.length === 1 ? ALL : SOME;
-    this.more.open ||= ["skills", "mcp_servers"].some((key) => values[key].length > 0) || Boolean(values.daily_limit_usd || values.monthly_limit_usd || values.hourly_token_limit);
+    this.more.open ||= ["network", "shell", "skills", "mcp_servers"].some((key) => values[key].length > 0) || Boolean(values.daily_limit_usd || values.monthly_limit_usd || values.hourly_token_limit);
     fields.model.set(model);
     this.drawTools();
     this.clearFaults();

@@ -1,6 +1,6 @@
 // The message box: text, attachments, commands with completion, and the buttons that send and stop.
 
-import { showError, toast } from "../../lib/dialogs.js";
+import { menuButton, showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
@@ -30,7 +30,11 @@ export class Composer {
     this.attach = h("button", { class: "quiet only-icon", type: "button", "aria-label": "Attach files", title: "Attach files", disabled: true, onclick: () => this.picker.click() }, icon("attach"));
     this.send = h("button", { class: "primary only-icon send", type: "submit", "aria-label": "Send", title: "Send", disabled: true }, icon("send"));
     this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
-    this.interrupt = h("button", { class: "quiet interrupt", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
+    this.stopMenu = menuButton({ label: "Ways to stop", class: "quiet only-icon stop-menu", items: () => [
+      { label: "Stop now", icon: "stop", run: () => chat.stop() },
+      { label: "Stop before the next tool call", icon: "pause", run: () => chat.interrupt() },
+    ] });
+    this.stopMenu.hidden = true;
     this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
     this.microphone = new Microphone({ agentOf: () => chat.agent?.id, insert: (text) => this.insert(text), signal: chat.ctx.signal });
     this.context = new ContextMark(chat.ctx.signal);
@@ -39,7 +43,7 @@ export class Composer {
     this.follow = h("div", { class: "follow-ups", role: "group", "aria-label": "Suggestions", hidden: true });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.slash = new Slash({ input: this.input, agentOf: () => chat.agent, take: (text) => this.set(text), say: () => this.submit({ isMessage: true }) });
-    this.row = h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send);
+    this.row = h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.stop, this.stopMenu, this.send);
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.slash.menu,
       h("div", { class: "box" }, this.editNote, this.slash.note, this.chips, this.input, this.row), this.follow,
@@ -66,7 +70,7 @@ export class Composer {
     this.model.setAttribute("aria-label", `Model: ${model}`);
     this.row.classList.toggle("is-busy", isBusy);
     this.stop.hidden = !isBusy;
-    this.interrupt.hidden = !isBusy;
+    this.stopMenu.hidden = !isBusy;
     const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
     this.send.disabled = !isReady || isEmpty || this.files.some((file) => file.state === "sending");
     this.send.hidden = isBusy && isEmpty;

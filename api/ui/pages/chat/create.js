@@ -90,12 +90,23 @@ class Picker {
     const lists = [this.types, this.agents];
     const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search templates and agents", autocomplete: "off", spellcheck: "false", "aria-controls": lists.map(({ id }) => id).join(" ") });
     search.addEventListener("input", debounce(() => lists.forEach((list) => list.reload(search.value.trim())), SEARCH_PAUSE_MS));
+    this.switches = h("div", { class: "segments", role: "group", "aria-label": "Start from" }, [["Templates", "types"], ["My agents", "agents"]].map(([label, key]) => h("button", {
+      type: "button", data: { key }, onclick: () => this.turn(key),
+    }, label)));
+    this.places = h("div", { class: "type-list" }, this.types.node, this.agents.node);
     // On a phone the lists would stand between the title and the form.
     this.node = h("details", { class: "create-start", open: !NARROW.matches }, h("summary", {}, icon("chevron", 14), "Start from a template or another agent"),
       h("div", { class: "create-types" }, h("div", { class: "search" }, icon("search", 16), search),
-        h("h3", {}, "Templates"), h("div", { class: "type-list" }, this.types.node), h("h3", {}, "Copy an agent"), h("div", { class: "type-list" }, this.agents.node)));
+        this.switches, this.places));
+    this.turn("types");
     this.types.reload("").then(() => this.types.select(this.types.keyOf(blank)));
     this.agents.reload("");
+  }
+
+  /** Shows the templates or the agents. */
+  turn(which) {
+    for (const button of this.switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === which));
+    for (const key of ["types", "agents"]) this[key].node.hidden = key !== which;
   }
 
   async toml(name, source) {
@@ -239,7 +250,7 @@ const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/
 /** What a valid manifest gives, in a few words. */
 function summary({ provider, model, tools, triggers }) {
   const name = modelText(provider, model) || "the default model";
-  return `${name[0].toUpperCase()}${name.slice(1)}, ${tools.includes("*") ? "all tools" : listed(tools)}${triggers > 0 ? `, ${triggers} triggers` : ""}.`;
+  return `${name[0].toUpperCase()}${name.slice(1)}, ${tools.includes("*") ? "all tools that its permissions allow" : listed(tools)}${triggers > 0 ? `, ${triggers} triggers` : ""}.`;
 }
 
 /** A few names, and how many others there are. */

@@ -50,7 +50,7 @@ export class LiveTurn {
     return false;
   }
 
-  /** Says why nothing comes: `{ text, clock, link, isBad, detail }`, or null. Only the clock changes while the text is the same: it is not read aloud. */
+  /** Says why nothing comes: `{ text, clock, link, isBad, isStill, detail }`, or null. Only the clock changes while the text is the same: it is not read aloud. */
   note(words) {
     if ((words?.text ?? "") === (this.heldText ?? "")) {
       if (words) this.clock.textContent = words.clock ?? "";
@@ -61,6 +61,7 @@ export class LiveTurn {
     this.onGrow(() => fill(this.held, words ? [words.text, " ", this.clock, " ", words.link] : []));
     this.held.title = words?.detail ?? "";
     this.wait.classList.toggle("is-held", Boolean(words?.isBad));
+    this.wait.classList.toggle("is-still", Boolean(words?.isStill));
   }
 
   chunk(content) {

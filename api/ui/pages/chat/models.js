@@ -9,11 +9,25 @@ import { VirtualList } from "../../lib/list.js";
 import { mark } from "../../lib/marks.js";
 import { factsOf } from "../../lib/models.js";
 
-/** Models of providers that need no key, or have one, and the names of all providers by their ids. */
-async function usable() {
+/** How soon a runtime on this machine must answer to count as running, in milliseconds. */
+const DETECT_MS = 1500;
+
+/** Is a runtime on this machine there? */
+const isRunning = ({ name, calls }) => (calls?.last_success_at ? true : get(`/api/providers/${encodeURIComponent(name)}/detect`, { signal: AbortSignal.timeout(DETECT_MS) }).then(({ available }) => available, () => false));
+
+/**
+ * Models of providers that need no key, or have one: those that can be used first, the ones of `provider` before others. `missing` are
+ * the providers on this machine that do not run, `names` the names of all by their ids.
+ */
+async function usable(provider) {
   const [{ models }, { providers }] = await Promise.all([get("/api/models"), get("/api/providers")]);
-  const ready = new Set(providers.filter(({ auth_status: status }) => status === "configured" || status === "no_key_needed").map(({ name }) => name));
-  return { models: models.filter(({ provider }) => ready.has(provider)), names: new Map(providers.map(({ name, display_name: text }) => [name, text || name])) };
+  const ready = new Set(providers.filter(({ auth_status: status, name }) => status === "configured" || status === "no_key_needed" || name === provider).map(({ name }) => name));
+  const local = providers.filter(({ name, local: isLocal }) => isLocal && ready.has(name) && models.some((model) => model.provider === name));
+  const areThere = await Promise.all(local.map(isRunning));
+  const missing = new Set(local.filter((_, at) => !areThere[at]).map(({ name }) => name));
+  const rank = (model) => (missing.has(model.provider) ? 3 : model.provider === provider ? 0 : model.provider === "builtin" ? 2 : 1);
+  const found = models.filter((model) => ready.has(model.provider)).map((model, at) => ({ model, at })).sort((a, b) => rank(a.model) - rank(b.model) || a.at - b.at);
+  return { models: found.map(({ model }) => model), missing, names: new Map(providers.map(({ name, display_name: text }) => [name, text || name])) };
 }
 
 /**
@@ -21,7 +35,7 @@ async function usable() {
  * Gives the model, or null when it was left.
  */
 export async function pickModel({ title, action = "Use this model", present, submit = async () => {} }) {
-  const { models, names } = await usable();
+  const { models, missing, names } = await usable(present.provider);
   const providerOf = (model) => names.get(model.provider) ?? model.provider;
   const key = (model) => `${model.provider}/${model.id}`;
   const now = `${present.provider}/${present.model}`;
@@ -30,7 +44,7 @@ export async function pickModel({ title, action = "Use this model", present, sub
   const list = new VirtualList({
     label: "Models", rowHeight: 50, keyOf: key,
     row: (model) => h("div", { class: "item" }, mark(model.provider, 28),
-      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model)))), key(model) === now ? icon("check", 17) : null),
+      h("div", { class: "grow" }, h("div", { class: "cut name" }, model.display_name || model.id), h("div", { class: "cut note" }, factsOf(model, providerOf(model) === model.display_name ? null : providerOf(model)))), missing.has(model.provider) ? h("span", { class: "badge" }, "not running") : null, key(model) === now ? icon("check", 17) : null),
     read: async (_, q) => ({ items: fits(q ?? ""), next: null }),
     open: (model) => {
       chosen = model;

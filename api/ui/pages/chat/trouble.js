@@ -1,6 +1,9 @@
 // What an answer that does not come waits for: a line below it that says what is the matter, and when it goes on.
 
+import { showError } from "../../lib/dialogs.js";
+import { h } from "../../lib/dom.js";
 import { duration } from "../../lib/format.js";
+import { can } from "../../lib/me.js";
 import { causeText, mendLink, untilText } from "../../lib/trouble.js";
 
 const LOOK_EVERY_MS = 1000;
@@ -20,6 +23,7 @@ export class Trouble {
   async look() {
     const { chat } = this;
     const live = chat.running();
+    if (live && chat.approvals.shown.size > 0) return live.note({ isStill: true, text: can("admin") ? "Waiting for your approval." : "Waiting for an approval." });
     if (!live || Date.now() - live.heard < QUIET_MS) return live?.note(null);
     const { api, signal } = chat.ctx;
     const { agent, sessionId } = chat;
@@ -30,14 +34,20 @@ export class Trouble {
     return live.note(run ? this.words(run, live) : null);
   }
 
+  /** Stops the turn that waits and asks for another model; the message can be sent again then. */
+  anotherModel() {
+    if (!can("write") || !can("chat")) return null;
+    return h("button", { type: "button", class: "small", onclick: () => this.chat.stop().then(() => this.chat.pickModel()).catch(showError) }, "Use another model");
+  }
+
   /** What is said of a run that is quiet; null for nothing. */
   words({ state, waiting }, live) {
     const { provider } = this.chat.agent.model;
     const quiet = Date.now() - live.heard;
     const clock = duration(Math.floor(quiet / 1000) * 1000);
-    if (waiting) return { isBad: true, text: causeText(waiting), clock: untilText(waiting), link: mendLink(waiting.code, waiting.provider), detail: waiting.error };
+    if (waiting) return { isBad: true, text: causeText(waiting), clock: untilText(waiting), link: [mendLink(waiting.code, waiting.provider, waiting.error), this.anotherModel()], detail: waiting.error };
     if (state === "reserving") return { text: `Waiting for a free slot of ${provider}, or for its budget.`, clock };
-    if (state === "waiting_for_approval") return { text: "Waiting for an approval.", clock };
+    if (state === "waiting_for_approval") return { isStill: true, text: "Waiting for an approval.", clock };
     if (state === "stopping") return { text: "Stopping…" };
     if (state === "calling" && quiet >= SLOW_MS) return { text: `Waiting for ${provider} to respond.`, clock };
     return null;

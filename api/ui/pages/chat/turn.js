@@ -205,10 +205,15 @@ export function answerFrame(agentName) {
 }
 
 /** A remark that a turn failed, with the way to mend it where there is one; `model` is the one that was asked, if that is known. */
-export function failure(text, code, { model = null, actions = [] } = {}) {
+export function failure(text, code, { model = null, agentId = null, actions = [] } = {}) {
   const node = remark(text, "bad", actions);
+  const provider = model?.split("/")[0];
   // Seldom needed, so it is not part of the first load.
-  if (code) import("../../lib/trouble.js").then(({ mendLink }) => node.append(mendLink(code, model?.split("/")[0]) ?? "")).catch(() => {});
+  if (code) import("../../lib/trouble.js").then(({ errorText, isWithoutKey, mendLink }) => {
+    fill(node.querySelector(".grow"), errorText({ error: text, provider }));
+    node.append(mendLink(code, provider, text) ?? "");
+    if (agentId && isWithoutKey(text) && can("write")) node.append(h("a", { class: "mend", href: `#/agent/${encodeURIComponent(agentId)}/settings` }, "Change the model"));
+  }).catch(() => {});
   return node;
 }
 
@@ -232,7 +237,7 @@ export function storedTurn(turn, agentName, { retry, edit = null, branch = null,
   const { node: answer, parts, foot } = answerFrame(agentName);
   const text = fillParts(parts, turn);
   const again = () => retry(turn);
-  addEnd(parts, turn, again);
+  addEnd(parts, turn, again, agentId);
   const memories = memoriesNode(turn.trace, agentId);
   if (memories) parts.append(memories);
   foot.append(...footOf(turn), turn.trace ? h("a", { class: "button quiet small only-icon", href: runAddress(agentId, turn.trace), title: "Show the trace", "aria-label": "Show the trace" }, icon("trace", 15)) : "", iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [readAloudButton(parts, agentId), iconButton("retry", "Ask again", again)].filter(Boolean) : []),
@@ -294,12 +299,12 @@ function memoriesNode(trace, agentId) {
 }
 
 /** How a turn ended, where it did not end well. */
-function addEnd(parts, turn, again) {
+function addEnd(parts, turn, again, agentId) {
   const { trace } = turn;
   const isStopped = trace?.status === "stopped" || turn.steps.some((message) => message.stopped);
   const retry = h("button", { class: "small", type: "button", onclick: again }, icon("retry", 15), "Try again");
   for (const notice of trace?.notices ?? []) parts.append(remark(typeof notice === "string" ? notice : notice.text, "note"));
-  if (trace?.status === "failed") parts.append(failure(trace.error || "The turn failed.", trace.code, { model: trace.steps.findLast(({ kind }) => kind === "model")?.name, actions: can("chat") ? [retry] : [] }));
+  if (trace?.status === "failed") parts.append(failure(trace.error || "The turn failed.", trace.code, { model: trace.steps.findLast(({ kind }) => kind === "model")?.name, agentId, actions: can("chat") ? [retry] : [] }));
   else if (isStopped) parts.append(remark("Stopped."));
   else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool call."));
   else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No response."));

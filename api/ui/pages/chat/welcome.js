@@ -1,6 +1,6 @@
 // What stands in a conversation without messages: how to set up a model while there is none, and what to ask first.
 
-import { WAYS, wayCard } from "../../lib/connect.js";
+import { SAMPLE, WAYS, wayCard } from "../../lib/connect.js";
 import { showError, toast } from "../../lib/dialogs.js";
 import { h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
@@ -9,7 +9,7 @@ import { avatar } from "./side.js";
 
 /** What the built-in model can do without a network. */
 const OFFLINE = [
-  { label: "What time is it?", text: "/tool system_time {}", tool: "system_time" },
+  { label: SAMPLE, text: SAMPLE, tool: "system_time" },
   { label: "What can you do here?", text: "What can you do without a model provider?" },
 ];
 /** First messages that show a tool at work, each offered where the agent has the tool. */
@@ -55,7 +55,7 @@ export class Welcome {
   setup() {
     return h("section", { class: "setup", "aria-label": "Set up a model" },
       h("ul", { class: "ways" }, WAYS.map((way) => wayCard(way, () => this.run(way))),
-        wayCard({ icon: "play", label: "Try it offline", text: "The built-in model is no language model; it runs a tool to show how." }, () => this.chat.send(OFFLINE[0].text))),
+        wayCard({ icon: "play", label: "Try it offline", text: "No account needed. A scripted model shows a tool call." }, () => this.chat.send(SAMPLE))),
       h("p", { class: "setup-note" }, "No language model is set up. Until then, the built-in offline model repeats what you write and runs tools on request."));
   }
 

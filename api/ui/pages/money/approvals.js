@@ -108,8 +108,8 @@ export async function mount(root, ctx) {
       callNote(item) ? h("p", {}, callNote(item)) : null,
       callBody(item, { signal }), callOrigin(item, { signal }),
       can("admin") && h("div", { class: "buttons end" },
-        h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
-        h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, item.answer_schema ? "Answer" : "Approve")));
+        h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, item.answer_schema ? "Answer" : "Approve"),
+        h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject")));
   }
 
   /** Decides; asks for the code where one is needed, and for nothing else when it is one that is approved. */

@@ -10,25 +10,29 @@ import { icon } from "../../lib/icons.js";
 import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
-import { causeText, isKnown } from "../../lib/trouble.js";
+import { queryRows } from "../../lib/query.js";
+import { causeText, errorText, isKnown, isWithoutKey } from "../../lib/trouble.js";
 import { signIn } from "./sign-in.js";
 
 const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "no key required"], not_configured: ["", "no key"] };
 const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "key in the environment" };
 /** How the calls to a provider go: the badge, and a sentence. */
-const CALLS = { failing: ["bad", "failing", "The last call failed."], limited: ["warn", "rate limited", "It limits how often it may be asked; calls wait."], paused: ["bad", "paused", "It failed again and again; calls are paused."] };
+const CALLS = { failing: ["bad", "failing", "The last call failed."], limited: ["warn", "rate limited", "Rate limited; calls wait."], paused: ["bad", "paused", "Paused after repeated errors."] };
 /** The groups of the list; a provider is in the first that has it. */
 const GROUPS = [
-  { name: "In use", has: ({ isDefault, auth_status: auth, calls }) => isDefault || auth === "configured" || Boolean(calls) },
+  { name: "In use", has: ({ isDefault, agents, auth_status: auth, calls }) => isDefault || agents > 0 || auth === "configured" || Boolean(calls) },
   { name: "Popular", has: ({ name }) => USUAL.includes(name) },
   { name: "On this machine", has: ({ auth_status: auth, local }) => local || auth === "no_key_needed" },
   { name: "More providers", has: () => true },
 ];
 /** How to fix the last error, by its code. */
-const ADVICE = { provider_auth: " Set another key.", provider_timeout: " Check the endpoint and the network.", provider_unreachable: " Check the endpoint and the network." };
+const ADVICE = { provider_auth: " Replace the key.", provider_timeout: " Check the endpoint and the network." };
 const EVERY_MS = 5000;
 /** Runtimes that can be looked for on this machine. */
 const LOCAL = new Set(["ollama", "lmstudio", "llamacpp", "vllm"]);
+
+/** Do agents call it? */
+const isUsed = ({ isDefault, agents }) => isDefault || agents > 0;
 
 /** The words of the daemon as a sentence. */
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
@@ -46,9 +50,10 @@ export async function mount(root, ctx) {
 
   async function read() {
     const status = await get("/api/status?limit=1", { signal }).catch(() => ({}));
-    const { providers } = await get("/api/providers", { signal });
+    const [{ providers }, users] = await Promise.all([get("/api/providers", { signal }), queryRows("agents group by provider count", { signal }).catch(() => [])]);
+    const agentsOf = new Map(users.map((row) => [row.provider, Number(row.count)]));
     const rank = (item) => (CALLS[item.calls?.state] ? -2 : item.name === status.default_provider ? -1 : USUAL.includes(item.name) ? USUAL.indexOf(item.name) : USUAL.length);
-    all = providers.map((item) => ({ ...item, isDefault: item.name === status.default_provider, model: status.default_model })).sort((a, b) => rank(a) - rank(b) || a.display_name.localeCompare(b.display_name));
+    all = providers.map((item) => ({ ...item, agents: agentsOf.get(item.name) ?? 0, isDefault: item.name === status.default_provider, model: status.default_model })).sort((a, b) => rank(a) - rank(b) || a.display_name.localeCompare(b.display_name));
     show();
   }
 
@@ -90,33 +95,36 @@ export async function mount(root, ctx) {
     const needsKey = item.auth_status !== "no_key_needed";
     const isAdmin = can("admin");
     const result = found.get(item.name);
-    const trouble = CALLS[item.calls?.state];
+    const isMissing = isUsed(item) && item.auth_status === "not_configured" && !item.calls?.last_success_at;
+    const trouble = isMissing ? null : CALLS[item.calls?.state];
     return h("li", { class: "card provider", data: { name: item.name } },
-      h("div", { class: "bar-row tight" }, mark(item.name), h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${style}` }, word)),
+      h("div", { class: "bar-row tight" }, mark(item.name), h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, trouble && !result?.isGood ? h("span", { class: `badge ${trouble[0]}` }, trouble[1]) : h("span", { class: `badge ${isMissing ? "bad" : style}` }, word)),
       h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
-      item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
+      isUsed(item) ? h("p", { class: "dim provider-note" }, [item.isDefault ? `Default model: ${item.model}` : null, item.agents > 0 ? `Used by ${count(item.agents, "agent")}` : null].filter(Boolean).join(" · ")) : null,
+      isMissing && !result ? h("div", { class: "provider-result bad", role: "status" }, icon("alert", 16), h("p", {}, h("b", {}, `${item.display_name} has no API key.`), " Calls of its agents fail until you set one.")) : null,
       trouble && !result ? callsNode(item, trouble) : !result && item.calls?.last_success_at ? h("p", { class: "dim provider-note" }, "Last response ", h("time", { datetime: item.calls.last_success_at, title: when(item.calls.last_success_at) }, ago(item.calls.last_success_at))) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
         needsKey && isAdmin ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
         item.device_flow && isAdmin ? h("button", { type: "button", data: key("enter"), onclick: () => enter(item).catch(showError) }, "Sign in") : null,
         LOCAL.has(item.name) ? h("button", { type: "button", data: key("detect"), onclick: (event) => busy(event, () => detect(item)) }, "Detect") : null,
-        item.auth_status === "not_configured" || !isAdmin ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
+        (item.auth_status === "not_configured" && !item.isDefault && !item.calls?.last_success_at) || !isAdmin ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
         h("span", { class: "grow" }),
         isAdmin && menuButton({ label: `More for ${item.display_name}`, items: () => [
           { label: "Change endpoint", icon: "edit", run: () => setUrl(item) },
-          ...(item.auth_status === "not_configured" ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
+          ...(item.auth_status === "not_configured" && !item.isDefault ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
           ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Delete key", icon: "trash", danger: true, run: () => forget(item) }] : []),
         ] })));
   }
 
   /** What is the matter with a provider, since when, and when its calls go on. */
   function callsNode({ display_name: name, calls: { resumes_at: until, waiting, last_error: error, state } }, [style, , text]) {
-    const cause = state === "failing" && error && isKnown(error.code) ? causeText({ provider: name, code: error.code }) : text;
+    const cause = state === "failing" && error && isKnown(error.code) ? causeText({ provider: name, ...error }) : text;
+    const words = error && sentence(errorText({ ...error, name }));
     const left = until ? Math.max(0, new Date(until).getTime() - Date.now()) : 0;
     return h("div", { class: `provider-result ${style}`, role: "status" }, icon("alert", 16), h("div", {},
-      h("p", {}, h("b", {}, cause), left > 0 ? ` They go on in ${duration(Math.ceil(left / 1000) * 1000)}.` : "", waiting > 0 ? ` ${count(waiting, "call")} waiting.` : ""),
-      error ? h("p", {}, sentence(error.error), ADVICE[error.code] ?? "", " ", h("time", { class: "faint", datetime: error.at, title: when(error.at) }, ago(error.at))) : null));
+      h("p", {}, h("b", {}, cause), left > 0 ? ` Retries in ${duration(Math.ceil(left / 1000) * 1000)}.` : "", waiting > 0 ? ` ${count(waiting, "call")} waiting.` : ""),
+      error ? h("p", {}, words === cause ? "" : `${words}${isWithoutKey(error.error) ? "" : ADVICE[error.code] ?? ""} `, h("time", { class: "faint", datetime: error.at, title: when(error.at) }, ago(error.at))) : null));
   }
 
   /** Runs `work` while its button shows that it goes on. */
@@ -141,7 +149,7 @@ export async function mount(root, ctx) {
       const told = await call("POST", `/api/providers/${encodeURIComponent(item.name)}/test`);
       found.set(item.name, { isGood: true, text: `${told.model_tested} responded in ${duration(told.latency_ms)}.` });
     } catch (error) {
-      found.set(item.name, { isGood: false, text: `${faultText(error)}${ADVICE[error.code] ?? ""}` });
+      found.set(item.name, { isGood: false, text: `${errorText({ error: faultText(error), name: item.display_name })}${isWithoutKey(error.message) ? "" : ADVICE[error.code] ?? ""}` });
     }
     showFound(item.name);
   }

@@ -40,7 +40,8 @@ export async function mount(root, ctx) {
   let isNaming = false;
   let areNamesWanted = false;
   let following = null;
-  const chosen = new Set();
+  /** Kinds that are followed; none for all. An address can name some. */
+  const chosen = new Set((ctx.query.get("kind") ?? "").split(",").filter(Boolean));
 
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const counts = h("p", { class: "dim num" });
@@ -49,7 +50,12 @@ export async function mount(root, ctx) {
   const agent = agentField("Agent", { optional: true });
   agent.control.placeholder = "any agent";
   agent.control.addEventListener("change", () => begin().catch(showError));
-  const kinds = h("div", { class: "kind-groups" }, GROUPS.map(([name, words]) => group(name, words)));
+  const named = chosen.size === 0 ? null : h("button", { type: "button", class: "small", "aria-pressed": "true", onclick: () => {
+    chosen.clear();
+    named.remove();
+    begin().catch(showError);
+  } }, `Only: ${[...chosen].join(", ").replaceAll("_", " ")}`, icon("close", 13));
+  const kinds = h("div", { class: "kind-groups" }, named, GROUPS.map(([name, words]) => group(name, words)));
   const table = new Table({
     label: "Events, newest first", signal, rowHeight: 38, slimHeight: 72, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [

@@ -1,15 +1,19 @@
-// What the daemon logs, as it is written: filtered by level and text, with all fields of a line.
+// What the daemon logged and logs: the newest lines of its files, older ones on demand, and those that come. Filtered by level and text, with
+// all fields of a line.
 
+import { get, withQuery } from "../../lib/api.js";
 import { codeBlock } from "../../lib/code.js";
 import { choice } from "../../lib/controls.js";
-import { show } from "../../lib/dialogs.js";
+import { show, showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { followAlways } from "../../lib/stream.js";
 import { Table } from "../../lib/table.js";
 
-/** Lines that are kept; the oldest go. */
+/** Stored lines of one page. */
+const PAGE = 200;
+/** Lines of the stream that are kept; the oldest go. */
 const KEPT_MAX = 2000;
 /** Time between two looks of the list, however much is written. */
 const LOOK_MS = 200;
@@ -25,6 +29,9 @@ const textOf = (line) => line.message ?? String(line.kind ?? "").replaceAll("_",
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let kept = [];
+  /** Lines from the files, oldest first, and where the older ones are: null where there are none. */
+  let stored = [];
+  let cursor;
   let missed = 0;
   let planned = 0;
   let isPaused = false;
@@ -35,7 +42,7 @@ export async function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Contains text", "aria-label": "Contains text", oninput: () => look() });
   const least = choice([["TRACE", "All levels"], ["INFO", "Info and above"], ["WARN", "Warnings and errors"], ["ERROR", "Errors"]], "TRACE", { "aria-label": "Level", onchange: () => look() });
   const table = new Table({
-    label: "Log lines, newest first", signal, rowHeight: 44, slimHeight: 76, fit: true, empty: "No lines yet. What the daemon logs from now on appears here; earlier lines are in the files that agentsvc logs prints.",
+    label: "Log lines, newest first", signal, rowHeight: 44, slimHeight: 76, fit: true, empty: "No matching lines. What the daemon logs from now on appears here.",
     open: (line) => show({ title: textOf(line), body: [h("p", { class: "dim" }, `${line.level}, ${when(line.timestamp)}`), codeBlock(JSON.stringify(line, null, 2), "json")] }),
     columns: [
       { label: "Level", width: "84px", slim: "24px", cell: (line) => h("span", { class: `badge ${TONES[line.level] ?? ""}` }, String(line.level).toLowerCase()) },
@@ -45,12 +52,28 @@ export async function mount(root, ctx) {
     ],
   });
   table.view.classList.add("events-view");
-  fill(ctx.actions, state, h("button", { type: "button", onclick: () => { kept = []; look(); } }, "Clear"), pause);
-  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", {}, least), counts), table.root));
+  fill(ctx.actions, state, h("button", { type: "button", onclick: () => { [kept, stored, cursor] = [[], [], undefined]; older.hidden = false; look(); } }, "Clear"), pause);
+  const older = h("button", { type: "button", hidden: true, onclick: () => {
+    older.disabled = true;
+    loadOlder().catch(showError).finally(() => { older.disabled = false; });
+  } }, "Load older lines");
+  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", {}, least), counts, h("span", { class: "grow" }), older), table.root));
+
+  /** The newest lines of the files, or those before the ones that are there. A line can be in the stream before it is in a file. */
+  async function loadOlder() {
+    const { logs, next_cursor: next } = await get(withQuery("/api/logs", { limit: PAGE, cursor }), { signal });
+    const known = cursor === undefined ? new Set(kept.map((line) => JSON.stringify(line))) : null;
+    const lines = logs.reverse();
+    stored = [...(known ? lines.filter((line) => !known.has(JSON.stringify(line))) : lines), ...stored];
+    cursor = next;
+    older.hidden = next === null;
+    look();
+  }
 
   function look() {
     const [text, level] = [search.value.toLowerCase(), LEVELS.indexOf(least.value)];
-    const rows = kept.filter((line) => LEVELS.indexOf(line.level) <= level && (text === "" || JSON.stringify(line).toLowerCase().includes(text))).slice(-KEPT_MAX);
+    const isShown = (line) => LEVELS.indexOf(line.level) <= level && (text === "" || JSON.stringify(line).toLowerCase().includes(text));
+    const rows = [...stored, ...kept.slice(-KEPT_MAX)].filter(isShown);
     if (!isPaused || rows.length === 0) table.set(rows.reverse());
     counts.textContent = `${count(rows.length, "line")}${missed > 0 ? `, ${number(missed)} dropped` : ""}${isPaused ? "; the list is paused" : ""}`;
   }
@@ -61,6 +84,7 @@ export async function mount(root, ctx) {
   }
 
   look();
+  loadOlder().catch(showError);
   document.addEventListener("visibilitychange", () => document.hidden || look(), { signal });
   signal.addEventListener("abort", () => clearTimeout(planned));
   ctx.key("p", "Pause the log", () => pause.click());
@@ -69,6 +93,8 @@ export async function mount(root, ctx) {
     onEvent: (name, line) => {
       if (name === "lagged") missed += line.missed ?? 0;
       if (name !== "log") return;
+      const isStored = stored.length > 0 && line.timestamp <= stored.at(-1).timestamp && stored.some((one) => JSON.stringify(one) === JSON.stringify(line));
+      if (isStored) return;
       kept.push(line);
       // Cut now and then, not with each line.
       if (kept.length > KEPT_MAX * 1.5) kept = kept.slice(-KEPT_MAX);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::provider::accounts::{ProviderError, ProviderTested};
 use agentsvc_components::Actor;
-use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::{Block, ChatMessage, Role};
 use agentsvc_components::turn::outcome::FailureCode;
 use agentsvc_systems::budget::ReserveProbe;

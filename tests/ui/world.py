@@ -131,7 +131,7 @@ def case_events(stage):
 
 def case_logs(stage):
     """Stored lines are there at once, older ones on demand; new ones appear as they are written; level and text filter; a line shows all its fields."""
-    for n in range(120):
+    for n in range(230):
         stage.daemon.agent(f"early-{n}")
     stage.daemon.restart()
     page = stage.open("#/world/logs")

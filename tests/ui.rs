@@ -148,7 +148,7 @@ cases! {
         gallery_pictures,
     }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
-    money { spending, approvals, the_form_of_a_server, second_factor, audit, audit_names, security, pictures }
+    money { spending, approvals, the_form_of_a_server, second_factor, audit, audit_sentences, audit_names, security, pictures }
     network {
         external_agents,
         external_agents_off,

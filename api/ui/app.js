@@ -257,8 +257,8 @@ function buildRail() {
       ...(isSignedIn() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
     ],
   });
-  const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
-  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", { class: "rail-badge", hidden: true }));
+  const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"), h("span", {}, "Search"));
+  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", {}, "Inbox"), h("span", { class: "rail-badge", hidden: true }));
   fill(rail, brand, find, inbox, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
   for (const page of allowed(PAGES).filter(({ key }) => key)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
   keys.add("Mod+K", "Search everything", (event) => current?.claim(event) || showPalette().catch(showError));

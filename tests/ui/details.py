@@ -130,23 +130,24 @@ def case_security_says_what_it_is(stage):
 def case_titles_come_before_buttons_on_a_phone(stage):
     stage.daemon.agent("ada")
     phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
-    for hash in ["#/automation/triggers", "#/money", "#/world/events"]:
+    for hash in ["#/automation/triggers", "#/money/audit", "#/world/events"]:
         stage.open(hash, phone)
         expect(phone.locator(".page-head .tab-actions button").first).to_be_visible()
-        text = phone.locator(".page-head .tab-text").bounding_box()
-        actions = phone.locator(".page-head .tab-actions").bounding_box()
-        assert text["y"] + text["height"] <= actions["y"] + 1, (hash, text, actions)
+        title, text, actions = (phone.locator(f".page-head {part}").bounding_box() for part in ["h1", ".tab-text", ".tab-actions"])
+        # Buttons stand beside the title, above the sentence.
+        assert abs(title["y"] + title["height"] / 2 - actions["y"] - actions["height"] / 2) < 6, (hash, title, actions)
+        assert actions["y"] + actions["height"] <= text["y"] + 8, (hash, text, actions)
 
 
 def case_tables_are_compact_when_asked(stage):
     page = stage.open("#/money/audit")
     row = page.get_by_role("table").locator(".t-body .t-row").first
-    expect(row).to_have_css("height", "52px")
+    expect(row).to_have_css("height", "42px")
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("menuitem", name="Tables: comfortable").click()
-    expect(row).to_have_css("height", "41px")
+    expect(row).to_have_css("height", "34px")
     page.reload()
-    expect(row).to_have_css("height", "41px")
+    expect(row).to_have_css("height", "34px")
     access.check(page, "a compact table")
 
 

@@ -19,7 +19,7 @@ async function factsOf(signal) {
 /** A system; `open` has the names of those whose lines are shown, and `again` looks at all once more. */
 function card({ key, name, state, text, setting, lines, isAtOnce }, open, again) {
   const [style, word] = STATES[state];
-  const link = setting ? h("p", {}, h("a", { class: "more-link", href: configAddress(setting), title: setting }, "Open its setting", icon("chevron", 14)))
+  const link = setting ? h("p", {}, h("a", { class: "more-link", href: configAddress(setting), title: setting }, "Open setting", icon("chevron", 14)))
     : state === "off" ? h("p", {}, h("a", { href: "#/settings/config" }, "Open the configuration")) : null;
   return h("li", { class: `card security-item ${state}` },
     h("div", { class: "bar-row" }, h("h2", { class: "grow", title: key }, name), h("span", { class: `badge ${style}` }, word)),

@@ -212,7 +212,7 @@ def case_examples_fill_the_form(stage):
     stage.open("#/automation/triggers")
     page.get_by_role("button", name="A task has no assignee").click()
     expect(dialog.get_by_label("Only for")).to_have_value("unassigned")
-    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_label("Send to").fill("clock")
     dialog.get_by_role("button", name="Create").click()
     expect(row(page, "Triggers", "Task created, for no agent")).to_contain_text("Never matched")
 
@@ -224,11 +224,12 @@ def case_triggers(stage):
     page.get_by_role("button", name="New trigger").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("When").select_option("custom")
-    dialog.get_by_label("Agent", exact=True).fill("bookkeeper")
+    dialog.get_by_label("Send to").fill("bookkeeper")
     dialog.get_by_role("button", name="Create").click()
     expect(dialog.locator(".field .fault").filter(has_text="Enter the event type.")).to_be_visible()
     dialog.get_by_label("Event type").fill("invoice.paid")
     dialog.get_by_label("Prompt").fill("Book {{event}}")
+    expect(dialog.get_by_text("When the event invoice.paid is published, send the prompt to bookkeeper.")).to_be_visible()
     access.check(page, "the form of a trigger")
     dialog.get_by_role("button", name="Create").click()
     line = row(page, "Triggers", "Event invoice.paid")
@@ -257,6 +258,17 @@ def case_triggers(stage):
     expect(dialog.get_by_label("Event type")).to_have_value("invoice.paid")
     dialog.get_by_role("button", name="Publish").click()
     expect(line.get_by_role("cell").nth(3)).to_contain_text("disabled")
+    # One whose owner is another agent than the one that receives the prompt.
+    stage.daemon.agent("watcher")
+    page.get_by_role("button", name="New trigger").first.click()
+    expect(dialog.get_by_text("When a turn of any agent fails, send the prompt to the agent.")).to_be_visible()
+    dialog.get_by_label("Only agents named").fill("web-*")
+    dialog.get_by_label("Send to").fill("bookkeeper")
+    expect(dialog.get_by_text("When a turn of an agent named web-* fails, send the prompt to bookkeeper.")).to_be_visible()
+    dialog.get_by_text("Limits, session and owner").click()
+    dialog.get_by_label("Owner").fill("watcher")
+    dialog.get_by_role("button", name="Create").click()
+    expect(row(page, "Triggers", "Turn failed, agent web-*")).to_contain_text("of watcher")
 
 
 def case_workflows(stage):

@@ -85,6 +85,9 @@ def case_past(stage):
     assert scale == "5", scale
     shares = [round((bottom - low) / (bottom - top) * 5, 1) for low in lowest]
     assert shares == [3.0, 1.0], shares
+    # The turns that began a minute ago, and no longer go on, were in flight before they ended.
+    turns = page.get_by_role("region", name="Turns").locator("path.line").first
+    assert len(re.findall("[ML]", turns.get_attribute("d") or "")) > 100
     access.check(page, "the live numbers with their past")
 
 

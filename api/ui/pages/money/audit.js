@@ -118,7 +118,7 @@ export async function mount(root, ctx) {
   const types = new Set();
   const type = h("select", { "aria-label": "Type", onchange: () => begin().catch(showError) }, h("option", { value: "" }, "Any type"));
   const table = new Table({
-    label: "Audit entries", signal, rowHeight: 42, slimHeight: 100, open, empty: "No matching entries.", more: () => more().catch(showError),
+    label: "Audit entries", signal, rowHeight: 42, slimHeight: 92, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
       { label: "What", width: "minmax(0, 1.1fr)", slim: "minmax(0, 1fr)", cell: (entry) => h("span", { class: "two" }, h("span", {}, h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " "))), h("span", { class: "narrow-only cut" }, line(entry)), h("small", { class: "faint cut narrow-only" }, actorOf(entry))) },
       { label: "Details", width: "minmax(0, 2.2fr)", side: true, cell: detailCell },

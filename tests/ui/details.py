@@ -158,7 +158,7 @@ def case_a_phone_has_all_pages_in_its_menu(stage):
     bar = page.locator("#rail")
     expect(bar.locator("a:visible, button:visible")).to_have_count(5)
     access.check(page, "the bar of a phone")
-    for name, title in [("Automation", "Schedules"), ("Money & trust", "Spending"), ("Settings", "Providers")]:
+    for name, title in [("Automation", "Schedules"), ("Cost & control", "Spending"), ("Settings", "Providers")]:
         bar.get_by_role("button", name="More").click()
         page.get_by_role("menuitem", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()

@@ -254,6 +254,7 @@ def case_security(stage):
     access.check(page, "how a system is turned on")
     expect(items.filter(has_text="Node authentication")).to_contain_text("not in use")
     expect(items.filter(has_text="Loop guard")).to_contain_text("always on")
+    expect(items.filter(has_text="Command sandbox")).to_contain_text("Off: no commands are on the allowlist.")
     on = page.locator(".security-item:is(.on, .always)").count()
     expect(page.get_by_text(f"{on} of 16 on")).to_be_visible()
     home = pathlib.Path(stage.daemon.home, "config.toml")

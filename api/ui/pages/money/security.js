@@ -8,12 +8,11 @@ import { nameOf, STATES, systemOf } from "./security-states.js";
 
 /** What else decides on a system; a key that may not see it learns nothing. */
 async function factsOf(signal) {
-  try {
-    return { hasNetwork: (await get("/api/network/status", { signal })).enabled };
-  } catch (error) {
+  const [network, config] = await Promise.all(["/api/network/status", "/api/config"].map((path) => get(path, { signal }).catch((error) => {
     if (error.name === "AbortError" || error.status === 0) throw error;
     return {};
-  }
+  })));
+  return { hasNetwork: network.enabled, policy: config.exec_policy };
 }
 
 /** A system; `open` has the names of those whose lines are shown, and `again` looks at all once more. */

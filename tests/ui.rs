@@ -109,6 +109,7 @@ cases! {
         few_requests_are_made,
         security_says_what_it_is,
         titles_come_before_buttons_on_a_phone,
+        an_unknown_address_says_so,
         tables_are_compact_when_asked,
         a_phone_has_all_pages_in_its_menu,
     }

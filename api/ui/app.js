@@ -9,7 +9,7 @@ import { askForKey } from "./lib/login.js";
 import { applyDensity, densityName, nextDensity } from "./lib/density.js";
 import { allowed, isLearned, learn, me } from "./lib/me.js";
 import { isHeld, mayLeave } from "./lib/unsaved.js";
-import { PAGES } from "./pages.js";
+import { LOST, PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
 /** How often the daemon is asked whether it is there, and how long it may take: a frozen one is noticed within two seconds. */
@@ -166,7 +166,7 @@ function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
   const pages = allowed(PAGES);
-  const page = pages.find((page) => page.name === name) ?? pages.find((page) => !page.isInner);
+  const page = pages.find((page) => page.name === name) ?? (name && !PAGES.some((page) => page.name === name) ? LOST : pages.find((page) => !page.isInner));
   const values = new URLSearchParams(query ?? "");
   if (current?.page === page) {
     current.path = rest;

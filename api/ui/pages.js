@@ -22,3 +22,6 @@ export const PAGES = [
   { name: "settings", all: true, label: "Settings", icon: "settings", key: "s", hasParts: true, load: () => import("./pages/settings.js") },
   { name: "cluster", isInner: true, all: true, label: "Cluster", icon: "database", load: () => import("./pages/cluster.js") },
 ];
+
+/** What stands where an address names no page. */
+export const LOST = { name: "lost", label: "Page not found", load: () => import("./pages/lost.js") };

@@ -139,6 +139,15 @@ def case_titles_come_before_buttons_on_a_phone(stage):
         assert actions["y"] + actions["height"] <= text["y"] + 8, (hash, text, actions)
 
 
+def case_an_unknown_address_says_so(stage):
+    """An address that names no page is not taken for another; the ways on are there."""
+    page = stage.open("#/nonsense")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    access.check(page, "an address without a page")
+    page.get_by_role("link", name="Open chat").click()
+    expect(page.get_by_role("heading", name="assistant", level=1)).to_be_visible()
+
+
 def case_tables_are_compact_when_asked(stage):
     page = stage.open("#/money/audit")
     row = page.get_by_role("table").locator(".t-body .t-row").first

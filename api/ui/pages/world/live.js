@@ -64,11 +64,11 @@ export async function mount(root, ctx) {
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const figures = {
     agents: figure("Agents"), turns: figure("Turns in flight"), done: figure("Turns completed", "since the start"), failed: figure("Turns failed", "since the start"),
-    cost: figure("Cost since the start"), approvals: figure("Approvals", "pending"), events: figure("Events per second"), fires: figure("Fires per second"),
+    cost: figure("Cost since the start"), approvals: figure("Approvals", "pending"), events: figure("Events per second"), fires: figure("Runs started per second"),
   };
   const engine = { beat: figure("Tick"), lag: figure("Store lag", "p99"), memory: figure("Memory") };
   const charts = {
-    rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Fires"], format: rate, signal }),
+    rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Runs started"], format: rate, signal }),
     turns: new Lines({ title: "Turns", names: ["In flight", "Pending"], format: short, signal }),
     time: new Lines({ title: "p99 latency", names: ["Step", "Tick"], format: micros, signal }),
     store: new Lines({ title: "Store", names: ["Lag to disk"], format: micros, signal }),

@@ -110,6 +110,7 @@ cases! {
         few_requests_are_made,
         security_says_what_it_is,
         titles_come_before_buttons_on_a_phone,
+        an_unknown_address_says_so,
         tables_are_compact_when_asked,
         a_phone_has_all_pages_in_its_menu,
     }
@@ -149,7 +150,7 @@ cases! {
         gallery_pictures,
     }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
-    money { spending, approvals, the_form_of_a_server, second_factor, audit, audit_names, security, pictures }
+    money { spending, approvals, the_form_of_a_server, second_factor, audit, audit_sentences, audit_names, security, pictures }
     network {
         external_agents,
         external_agents_off,

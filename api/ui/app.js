@@ -9,7 +9,7 @@ import { askForKey } from "./lib/login.js";
 import { applyDensity, densityName, nextDensity } from "./lib/density.js";
 import { allowed, isLearned, learn, me } from "./lib/me.js";
 import { isHeld, mayLeave } from "./lib/unsaved.js";
-import { PAGES } from "./pages.js";
+import { LOST, PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
 /** How often the daemon is asked whether it is there, and how long it may take: a frozen one is noticed within two seconds. */
@@ -166,7 +166,7 @@ function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
   const pages = allowed(PAGES);
-  const page = pages.find((page) => page.name === name) ?? pages.find((page) => !page.isInner);
+  const page = pages.find((page) => page.name === name) ?? (name && !PAGES.some((page) => page.name === name) ? LOST : pages.find((page) => !page.isInner));
   const values = new URLSearchParams(query ?? "");
   if (current?.page === page) {
     current.path = rest;
@@ -257,8 +257,8 @@ function buildRail() {
       ...(isSignedIn() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
     ],
   });
-  const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
-  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", { class: "rail-badge", hidden: true }));
+  const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"), h("span", {}, "Search"));
+  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", {}, "Inbox"), h("span", { class: "rail-badge", hidden: true }));
   fill(rail, brand, find, inbox, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
   for (const page of allowed(PAGES).filter(({ key }) => key)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
   keys.add("Mod+K", "Search everything", (event) => current?.claim(event) || showPalette().catch(showError));

@@ -18,7 +18,10 @@ export const PAGES = [
   { name: "automation", scope: "write", label: "Automation", icon: "automation", key: "a", hasParts: true, load: () => import("./pages/automation.js") },
   { name: "connections", all: true, label: "Connections", short: "Connect", icon: "link", key: "o", hasParts: true, load: () => import("./pages/connections.js") },
   { name: "library", label: "Library", icon: "book", key: "l", hasParts: true, load: () => import("./pages/library.js") },
-  { name: "money", all: true, label: "Money & trust", short: "Money", icon: "money", key: "m", hasParts: true, load: () => import("./pages/money.js") },
+  { name: "money", all: true, label: "Cost & control", short: "Control", icon: "money", key: "m", hasParts: true, load: () => import("./pages/money.js") },
   { name: "settings", all: true, label: "Settings", icon: "settings", key: "s", hasParts: true, load: () => import("./pages/settings.js") },
   { name: "cluster", isInner: true, all: true, label: "Cluster", icon: "database", load: () => import("./pages/cluster.js") },
 ];
+
+/** What stands where an address names no page. */
+export const LOST = { name: "lost", label: "Page not found", load: () => import("./pages/lost.js") };

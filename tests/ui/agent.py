@@ -221,7 +221,7 @@ def case_an_agent_has_its_own_schedules_triggers_and_files(stage):
     expect(rows.filter(has_text="not mine")).to_have_count(0)
     triggers = page.get_by_role("region", name="Triggers", exact=True)
     triggers.get_by_role("button", name="A turn failed").click()
-    expect(page.get_by_role("dialog", name="New trigger").get_by_label("Agent", exact=True)).to_have_value("ledger")
+    expect(page.get_by_role("dialog", name="New trigger").get_by_label("Send to")).to_have_value("ledger")
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
     expect(triggers.get_by_role("table", name="Triggers")).to_contain_text("Turn failed")
     access.check(page, "the automation of an agent")

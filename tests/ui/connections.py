@@ -94,6 +94,13 @@ def case_servers(stage):
     stage.expect_refusals(400, 404, 409)
     page = stage.open("#/connections")
     expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
+    # An example fills the form; nothing is there before it is confirmed.
+    page.get_by_role("button", name="A program of npm").click()
+    expect(page.get_by_role("dialog").get_by_label("Command")).to_have_value("npx")
+    expect(page.get_by_role("dialog").get_by_label("Arguments")).to_have_value(re.compile("server-filesystem"))
+    expect(page.get_by_role("dialog").get_by_label("Name")).to_be_editable()
+    page.keyboard.press("Escape")
+    assert stage.daemon.call("GET", "/api/mcp/servers")["servers"] == []
     page.get_by_role("button", name="Add a server").first.click()
     form = dialog(page)
     form.get_by_role("button", name="Add", exact=True).click()

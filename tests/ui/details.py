@@ -130,23 +130,33 @@ def case_security_says_what_it_is(stage):
 def case_titles_come_before_buttons_on_a_phone(stage):
     stage.daemon.agent("ada")
     phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
-    for hash in ["#/automation/triggers", "#/money", "#/world/events"]:
+    for hash in ["#/automation/triggers", "#/money/audit", "#/world/events"]:
         stage.open(hash, phone)
         expect(phone.locator(".page-head .tab-actions button").first).to_be_visible()
-        text = phone.locator(".page-head .tab-text").bounding_box()
-        actions = phone.locator(".page-head .tab-actions").bounding_box()
-        assert text["y"] + text["height"] <= actions["y"] + 1, (hash, text, actions)
+        title, text, actions = (phone.locator(f".page-head {part}").bounding_box() for part in ["h1", ".tab-text", ".tab-actions"])
+        # Buttons stand beside the title, above the sentence.
+        assert abs(title["y"] + title["height"] / 2 - actions["y"] - actions["height"] / 2) < 6, (hash, title, actions)
+        assert actions["y"] + actions["height"] <= text["y"] + 8, (hash, text, actions)
+
+
+def case_an_unknown_address_says_so(stage):
+    """An address that names no page is not taken for another; the ways on are there."""
+    page = stage.open("#/nonsense")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    access.check(page, "an address without a page")
+    page.get_by_role("link", name="Open chat").click()
+    expect(page.get_by_role("heading", name="assistant", level=1)).to_be_visible()
 
 
 def case_tables_are_compact_when_asked(stage):
     page = stage.open("#/money/audit")
     row = page.get_by_role("table").locator(".t-body .t-row").first
-    expect(row).to_have_css("height", "52px")
+    expect(row).to_have_css("height", "42px")
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("menuitem", name="Tables: comfortable").click()
-    expect(row).to_have_css("height", "41px")
+    expect(row).to_have_css("height", "34px")
     page.reload()
-    expect(row).to_have_css("height", "41px")
+    expect(row).to_have_css("height", "34px")
     access.check(page, "a compact table")
 
 
@@ -157,7 +167,7 @@ def case_a_phone_has_all_pages_in_its_menu(stage):
     bar = page.locator("#rail")
     expect(bar.locator("a:visible, button:visible")).to_have_count(5)
     access.check(page, "the bar of a phone")
-    for name, title in [("Automation", "Schedules"), ("Money & trust", "Spending"), ("Settings", "Providers")]:
+    for name, title in [("Automation", "Schedules"), ("Cost & control", "Spending"), ("Settings", "Providers")]:
         bar.get_by_role("button", name="More").click()
         page.get_by_role("menuitem", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()

@@ -179,11 +179,29 @@ def case_audit(stage):
     page.get_by_label("Filter").fill("seen")
     expect(table.get_by_role("row")).to_have_count(2)
     expect(table).to_contain_text("agent spawned")
+    expect(table).to_contain_text("Created agent “seen”")
     table.get_by_role("button", name="agent spawned").click()
     expect(page.get_by_role("dialog").locator("pre")).to_contain_text('"name": "seen"')
     page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
     page.get_by_role("button", name="Verify the log").click()
     expect(page.get_by_text("The log is intact")).to_be_visible()
+
+
+def case_audit_sentences(stage):
+    """What was done is said in words, on a phone too, where who did it stands below."""
+    agent = stage.daemon.agent("ops")
+    stage.daemon.call("PUT", "/api/budget", {"daily_limit_usd": 5})
+    stage.daemon.call("PUT", f"/api/budget/agents/{agent}", {"daily_limit_usd": 2, "hourly_token_limit": 1000})
+    stage.daemon.call("POST", "/api/tasks", {"title": "Write the changelog"})
+    phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open("#/money/audit", phone)
+    table = phone.get_by_role("table", name="Audit entries")
+    for text in ["Posted task “Write the changelog”", "Set the daily limit to $5.00 for the global budget", "Set the daily limit to $2.00 and the hourly token limit to 1,000 tokens for agent “ops”", "Created agent “ops”"]:
+        expect(table.get_by_text(text).locator("visible=true")).to_be_visible()
+    expect(table).not_to_contain_text("daily limit usd")
+    expect(table.get_by_text("This machine (no API key)").locator("visible=true").first).to_be_visible()
+    access.check(phone, "the audit log on a phone")
+    stage.shoot("audit-phone", phone)
 
 
 def case_audit_names(stage):
@@ -193,7 +211,8 @@ def case_audit_names(stage):
     actors = {"api": "This machine (no API key)", "client": "Client without a key", "hook": "Hook", "peer": "Peer", "chat": "Chat", "system": "System",
               f"key:{gone}": "Key laptop", f"user:{turn}/key:{gone}": "Ann (key laptop)", f"agent:{agent}/turn:{turn}": "Agent ops"}
     details = {"id": gone, "child": agent, "sha256": "ab" * 32, "kind": "cron job"}
-    entries = [{"id": len(actors) - at, "timestamp": "2026-11-29T09:19:23.751Z", "event_type": "schedule_run", "agent_id": agent, "actor": actor, "details": json.dumps(details),
+    # This page has no words for what a later daemon may record.
+    entries = [{"id": len(actors) - at, "timestamp": "2026-11-29T09:19:23.751Z", "event_type": "child_adopted", "agent_id": agent, "actor": actor, "details": json.dumps(details),
                 "hash": "cd" * 32, "prev_hash": "ef" * 32} for at, actor in enumerate(actors)]
     page = stage.new_page()
     answers = {"audit/recent?*": {"entries": entries, "total": len(entries), "next_before": None}, "users?*": {"users": [{"id": turn, "name": "Ann"}], "total": 1},
@@ -235,6 +254,7 @@ def case_security(stage):
     access.check(page, "how a system is turned on")
     expect(items.filter(has_text="Node authentication")).to_contain_text("not in use")
     expect(items.filter(has_text="Loop guard")).to_contain_text("always on")
+    expect(items.filter(has_text="Command sandbox")).to_contain_text("Off: no commands are on the allowlist.")
     on = page.locator(".security-item:is(.on, .always)").count()
     expect(page.get_by_text(f"{on} of 16 on")).to_be_visible()
     home = pathlib.Path(stage.daemon.home, "config.toml")

@@ -319,10 +319,28 @@ def case_health(stage):
     checks = page.get_by_role("list", name="Checks").get_by_role("listitem")
     expect(checks.filter(has_text="Store").first).to_contain_text("The store accepts writes.")
     # On this machine no key is needed: that is said, and nothing to be mended.
-    key = checks.filter(has_text="API key").first
+    key = checks.filter(has=page.get_by_text("API key", exact=True))
     expect(key).to_have_class("check-note")
     expect(key).to_contain_text("Set api_key in config.toml before")
     access.check(page, "the health of a daemon")
+    # No command is on the allowlist: none runs.
+    expect(checks.filter(has_text="Sandbox")).to_contain_text("Off: no commands are on the allowlist.")
+    expect(checks.filter(has=page.get_by_text("Providers", exact=True))).to_contain_text("in use, none with errors.")
+    # What agents depend on is a part of the health: an agent without a key, and a provider and a schedule that failed.
+    agent = stage.daemon.agent("keyless", '[model]\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\n')
+    ada = stage.daemon.agent("ada")
+    stage.model.respond = lambda messages, body: {"status": 400}
+    job = stage.daemon.call("POST", "/api/schedules", {"agent_id": ada, "cron": "@daily", "prompt": "water the garden", "name": "watering"})
+    stage.daemon.call("POST", f"/api/schedules/{job['id']}/run")
+    until("the run failed", lambda: stage.daemon.call("GET", f"/api/schedules/{job['id']}").get("last_result"))
+    page.reload()
+    expect(checks.filter(has=page.get_by_text("Providers", exact=True))).to_have_class("check-bad")
+    expect(checks.filter(has=page.get_by_text("Providers", exact=True))).to_contain_text("No API key for Anthropic.")
+    expect(checks.filter(has=page.get_by_text("Schedules", exact=True))).to_contain_text("failed.")
+    expect(checks.filter(has=page.get_by_text("Channels", exact=True))).to_contain_text("None are set up.")
+    access.check(page, "the health of a daemon with trouble")
+    stage.shoot("health-trouble")
+    stage.daemon.call("DELETE", f"/api/agents/{agent}")
     # Beyond it, the daemon needs one; and ticks are judged by the last minute.
     config, world = (stage.daemon.call("GET", f"/api/{name}") for name in ("config", "world"))
     shown = {"config": {**config, "api_listen": "0.0.0.0:4545"}, "world": {**world, "beat": {**world["beat"], "hz": 20, "total": 9000, "missed_total": 5000, "missed_last_minute": 60}}}
@@ -331,9 +349,9 @@ def case_health(stage):
     page.reload()
     expect(key).to_have_class("check-bad")
     expect(page.get_by_text(re.compile(r"checks needs? attention"))).to_be_visible()
-    ticks = checks.filter(has_text="Ticks")
+    ticks = checks.filter(has_text="Speed")
     expect(ticks).to_have_class("check-good")
-    expect(ticks).to_contain_text("60 of 1,200 ticks of the last minute missed.")
+    expect(ticks).to_contain_text("5 % of the work of the last minute was late (60 of 1,200 ticks).")
     shown["world"]["beat"]["missed_last_minute"] = 61
     page.reload()
     expect(ticks).to_have_class("check-bad")

@@ -52,7 +52,7 @@ def case_live(stage):
     expect(states.get_by_role("listitem")).to_have_count(2)
     expect(page.get_by_role("list", name="Queues and limits").get_by_role("listitem").first).to_be_visible()
     expect(page.get_by_role("list", name="Systems by time").get_by_role("listitem").nth(3)).to_be_visible()
-    expect(page.get_by_role("img", name=re.compile(r"^Per second: Events .*, Messages .*, Fires"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^Per second: Events .*, Messages .*, Runs started"))).to_be_visible()
     until("the line grows", lambda: page.locator(".lines path.line").first.get_attribute("d").count("L") >= 2)
 
 
@@ -85,6 +85,9 @@ def case_past(stage):
     assert scale == "5", scale
     shares = [round((bottom - low) / (bottom - top) * 5, 1) for low in lowest]
     assert shares == [3.0, 1.0], shares
+    # The turns that began a minute ago, and no longer go on, were in flight before they ended.
+    turns = page.get_by_role("region", name="Turns").locator("path.line").first
+    assert len(re.findall("[ML]", turns.get_attribute("d") or "")) > 100
     access.check(page, "the live numbers with their past")
 
 

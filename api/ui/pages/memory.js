@@ -9,7 +9,7 @@ export const title = "Memory";
 export const TABS = [
   { name: "entries", all: true, label: "Entries", text: "Facts that agents remember about users, sessions and their own work.", load: () => import("./memory/entries.js") },
   { name: "graph", label: "Knowledge graph", text: "What an agent knows about people, projects and other things, and how they are related.", load: () => import("./memory/graph.js") },
-  { name: "upkeep", all: true, label: "Upkeep", text: "Statistics, duplicates, cleanup, export and import.", load: () => import("./memory/upkeep.js") },
+  { name: "upkeep", all: true, label: "Maintenance", text: "Statistics, duplicates, cleanup, export and import.", load: () => import("./memory/upkeep.js") },
 ];
 
 export async function mount(root, ctx) {

@@ -1,11 +1,11 @@
-// Money and trust: what is spent, what waits for a person, what was done, and what protects.
+// Cost and control: what is spent, what waits for a person, what was done, and what protects.
 
 import { onApprovals } from "../lib/badge.js";
 import { useStyles } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 import { mountTabs } from "../lib/tabs.js";
 
-export const title = "Money & trust";
+export const title = "Cost & control";
 
 export const TABS = [
   { name: "spending", label: "Spending", text: "Model cost and budgets.", load: () => import("./money/spending.js") },

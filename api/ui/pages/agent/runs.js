@@ -17,6 +17,9 @@ const EVERY_MS = 5000;
 /** What a run is called: the message that it answers, or until that is known its conversation. */
 export const runText = (run) => saidOf(run) || titleText(run);
 
+/** How a run ended, or what it does. */
+const outcome = (run) => (run.status ? outcomeBadge(run.status) : h("span", { class: "badge accent" }, stateText(run.state)));
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   const path = `/api/agents/${encodeURIComponent(ctx.agent.id)}/traces`;
@@ -30,8 +33,8 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Runs", signal, rowHeight: 52, fit: true, open, keyOf: (run) => run.turn_id, empty: "This agent has not run yet.", more: () => more().catch(showError),
     columns: [
-      { label: "Started", width: "minmax(0, 1.2fr)", slim: "116px", cell: (run) => h("span", { class: "two" }, h("time", { class: "cut", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at)), h("small", { class: "faint cut" }, originText(run.origin))) },
-      { label: "Outcome", width: "150px", side: true, cell: (run) => (run.status ? outcomeBadge(run.status) : h("span", { class: "badge accent" }, stateText(run.state))) },
+      { label: "Started", width: "minmax(0, 1.2fr)", slim: "116px", cell: (run) => h("span", { class: "two" }, h("time", { class: "cut", datetime: run.started_at, title: when(run.started_at) }, ago(run.started_at)), h("small", { class: "faint cut wide-only" }, originText(run.origin)), h("span", { class: "narrow-only" }, outcome(run))) },
+      { label: "Outcome", width: "150px", side: true, cell: outcome },
       { label: "Message", width: "minmax(0, 2.4fr)", slim: "minmax(0, 1.8fr)", cell: (run) => h("span", { class: "two" }, h("span", { class: "cut" }, runText(run)), h("small", { class: `cut ${run.error ? "danger-text" : "faint"}` }, run.error || [titleText(run) === runText(run) ? "" : `in “${titleText(run)}”`, toolsOf(run)].filter(Boolean).join(" · "))) },
       { label: "Time", width: "90px", slim: "62px", end: true, cell: (run) => (run.status ? duration(run.duration_ms) : "–") },
       { label: "Calls", width: "110px", side: true, end: true, cell: (run) => h("span", { title: `${count(run.iterations, "model call")}, ${count(run.tool_calls, "tool call")}` }, run.tool_calls > 0 ? `${number(run.iterations)} + ${count(run.tool_calls, "tool")}` : number(run.iterations)) },

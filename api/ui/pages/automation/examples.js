@@ -1,4 +1,4 @@
-// Schedules and triggers to begin with: each fills the form, where it is changed before it is created.
+// Schedules, triggers and servers to begin with: each fills the form, where it is changed before it is created.
 
 import { h } from "../../lib/dom.js";
 
@@ -14,6 +14,13 @@ export const TRIGGERS = [
   { title: "A turn failed", pattern: { turn_failed: {} }, prompt_template: "A turn failed: {{event}}\nFind out why, and say what to do." },
   { title: "A task has no assignee", pattern: { task_posted: { assignee_match: "unassigned" } }, prompt_template: "A new task has no assignee: {{event}}\nClaim it if you can do it." },
   { title: "A budget is 80 % used", pattern: { budget_warning: {} }, prompt_template: "A budget is 80 % used: {{event}}\nSay what costs most." },
+];
+
+/** Drafts of MCP servers, one for each way to reach them. */
+export const SERVERS = [
+  { title: "A program of npm", name: "files", transport: { type: "stdio", command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"] } },
+  { title: "A program of Python", name: "time", transport: { type: "stdio", command: "uvx", args: ["mcp-server-time"] } },
+  { title: "A server over HTTP", name: "docs", transport: { type: "http", url: "https://mcp.example.com/mcp" } },
 ];
 
 /** Buttons that begin with one of `drafts`, for where there is nothing yet. */

@@ -13,6 +13,12 @@ const ANY = { interval: { every: 15, unit: "m" }, time: "09:00", day: "MON", dat
 /** A date as a control of the browser takes it, in the time zone of the browser. */
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
+/** "7:30", "07.30" or "0730" as hours and minutes; null where it is no time. */
+function timeOf(text) {
+  const found = /^\s*(\d{1,2})[:.h]?([0-5]\d)\s*$/.exec(text);
+  return found && Number(found[1]) < 24 ? [Number(found[1]), Number(found[2])] : null;
+}
+
 /** The parts of a rule, and which form shows them. */
 function parsed(rule) {
   const every = /^every\s+(\d+)\s*([mhd])$/i.exec(rule);
@@ -37,7 +43,7 @@ export function ruleField(rule, onchange) {
   const start = rule ? parsed(rule) : { mode: "daily" };
   const text = field("When", textInput(rule ?? "", { class: "code", spellcheck: "false", required: true, placeholder: "*/15 9-17 * * MON-FRI" }), { hint: "A cron expression, @daily, every 15m, in 2h, or at 2026-12-01T09:00Z." });
   const chips = h("div", { class: "chips" }, RULES.map((one) => h("button", { type: "button", class: "small", onclick: () => { text.control.value = one; onchange(); } }, one)));
-  const time = field("At", h("input", { type: "time", value: start.time ?? ANY.time, required: true }));
+  const time = field("At", textInput(start.time ?? ANY.time, { inputmode: "numeric", maxlength: 5, placeholder: "09:00", required: true, autocomplete: "off" }), { hint: "Hours and minutes, 00:00 to 23:59." });
   const every = field("Every", numberInput(start.every ?? ANY.interval.every, { min: 1, step: 1, required: true }));
   const unit = field("Unit", choice([["m", "minutes"], ["h", "hours"], ["d", "days"]], start.unit ?? ANY.interval.unit));
   const day = field("Day", choice(DAYS, start.day ?? ANY.day));
@@ -64,8 +70,9 @@ export function ruleField(rule, onchange) {
     if (mode() === "rule") return text.control.value.trim();
     if (mode() === "interval") return every.control.value === "" ? "" : `every ${every.control.value}${unit.control.value}`;
     if (mode() === "once") return at.control.value === "" ? "" : `at ${new Date(at.control.value).toISOString().slice(0, 16)}Z`;
-    if (time.control.value === "") return "";
-    const [hour, minute] = time.control.value.split(":").map(Number);
+    const clock = timeOf(time.control.value);
+    if (clock === null) return "";
+    const [hour, minute] = clock;
     if (mode() === "monthly") return date.control.value === "" ? "" : `${minute} ${hour} ${date.control.value} * *`;
     return `${minute} ${hour} * * ${{ daily: "*", weekdays: "MON-FRI", weekly: day.control.value }[mode()]}`;
   };

@@ -2,7 +2,7 @@
 
 import { call, Failure, get, withQuery } from "../../lib/api.js";
 import { agentField, nameOf } from "../../lib/agents.js";
-import { checkAll, needed } from "../../lib/checks.js";
+import { checkAll, faultAt, needed } from "../../lib/checks.js";
 import { choice, offered, textBox, textInput, toggle } from "../../lib/controls.js";
 import { HERE, ruleText, whenHere, whenIn } from "../../lib/cron.js";
 import { ask } from "../../lib/dialogs.js";
@@ -57,7 +57,10 @@ export async function editTime(item, draft = null) {
       h("div", { class: "form-row" }, missed, overlap), enabled,
     ],
     submit: async () => {
-      const [agent_id] = await checkAll(() => agent.read(), () => needed(prompt, "Enter the prompt."));
+      const isTimed = () => {
+        if (rule.read() === "") throw faultAt(rule, "Enter when it runs, such as 09:00.");
+      };
+      const [agent_id] = await checkAll(() => agent.read(), () => needed(prompt, "Enter the prompt."), isTimed);
       const kind = item?.kind ?? (name.control.value.trim() === "" ? "schedule" : "job");
       const body = {
         agent_id, prompt: prompt.control.value, timezone: zone.control.value.trim() || "UTC",

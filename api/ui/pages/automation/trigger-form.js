@@ -51,12 +51,33 @@ export function patternText(pattern) {
   return words;
 }
 
+/** Kinds as what happens. */
+const MOMENTS = {
+  all: "anything happens", lifecycle: "an agent is created, changed or deleted", system: "a schedule, workflow, approval or budget changes",
+  agent_spawned: "{agent} is created", agent_started: "{agent} is started", agent_stopped: "{agent} is stopped", agent_updated: "{agent} is changed", agent_terminated: "{agent} is deleted",
+  message_received: "{agent} receives a message", turn_started: "{agent} starts a turn", turn_completed: "{agent} completes a turn", turn_failed: "a turn of {agent} fails", session_compacted: "a session of {agent} is compacted",
+  tool_called: "{agent} calls a tool", tool_refused: "a tool call of {agent} is refused", tool_unknown: "the effect of a tool call of {agent} is unknown",
+  task_claimed: "{agent} claims a task", task_completed: "{agent} completes a task", task_failed: "{agent} fails a task",
+  schedule_fired: "a schedule of {agent} fires", cron_fired: "a cron job of {agent} fires", workflow_started: "a workflow starts", workflow_completed: "a workflow completes", workflow_failed: "a workflow fails",
+  approval_requested: "{agent} asks for an approval", approval_resolved: "an approval of {agent} is decided", budget_warning: "80 % of a budget is used", budget_exceeded: "a budget is exceeded",
+  memory_updated: "the memory of {agent} changes", knowledge_updated: "the knowledge of {agent} changes",
+};
+
+/** When a trigger fires: "When a turn of any agent fails". */
+function momentText(kind, { name_pattern: name, assignee_match: assignee, event_type: type, substring }) {
+  if (kind === "custom") return `When the event ${type || "…"} is published`;
+  if (kind === "content_match") return `When a text contains “${substring || "…"}”`;
+  if (kind === "task_posted") return `When a task is created${{ self: " for this agent", unassigned: " for no agent" }[assignee] ?? ""}`;
+  const who = !name ? "any agent" : /[*?]/.test(name) ? `an agent named ${name}` : name;
+  return `When ${(MOMENTS[kind] ?? `${kind} happens`).replace("{agent}", who)}`;
+}
+
 /** Asks for a new trigger, which begins as `draft`, or for changes of `item`; null when it was left. */
 export function editTrigger(item, draft = null) {
   const from = item ?? draft;
   const [known, values] = typeof from?.pattern === "string" ? [from.pattern, {}] : (Object.entries(from?.pattern ?? {})[0] ?? ["turn_failed", {}]);
-  const agent = agentField("Agent", { id: from?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger, and receives the prompt." });
-  const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true, hint: "Optional. It receives the prompt instead." });
+  const target = agentField("Send to", { id: item?.target_agent_id ?? from?.agent_id ?? null });
+  const owner = agentField("Owner", { id: item?.agent_id ?? null, optional: true, hint: item ? "The owner cannot be changed." : "The agent that the trigger is deleted with. Leave empty for the agent that receives the prompt." });
   const kind = field("When", choice([], known));
   for (const [label, names] of GROUPS) kind.control.append(h("optgroup", { label }, names.map((name) => h("option", { value: name, selected: name === known }, WORDS.get(name)))));
   const name = field("Only agents named", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));
@@ -82,11 +103,10 @@ export function editTrigger(item, draft = null) {
   const tell = () => {
     const text = (made) => (made.hidden ? "" : made.control.value.trim());
     const values = { name_pattern: text(name), assignee_match: text(assignee), event_type: text(type), substring: text(part) };
-    const what = patternText({ [kind.control.value]: values });
     const limits = [numberOf(fires.control) > 0 ? `at most ${count(numberOf(fires.control), "time")}` : "", numberOf(cooldown.control) > 0 ? `at most every ${duration(numberOf(cooldown.control) * 1000)}` : ""].filter(Boolean).join(", ");
-    told.textContent = `${what}: ${text(target) || text(agent) || "the agent"} is sent the prompt${limits ? `, ${limits}` : ""}.`;
+    told.textContent = `${momentText(kind.control.value, values)}, send the prompt to ${text(target) || "the agent"}${limits ? `, ${limits}` : ""}.`;
   };
-  if (item) for (const made of [agent, kind, name, assignee, type, part]) made.control.disabled = true;
+  if (item) for (const made of [owner, kind, name, assignee, type, part]) made.control.disabled = true;
 
   const pattern = () => {
     const word = kind.control.value;
@@ -102,21 +122,23 @@ export function editTrigger(item, draft = null) {
     if (word === "task_posted") return { task_posted: text(assignee) === "" ? {} : { assignee_match: text(assignee) } };
     return { [word]: NAMELESS.has(word) || text(name) === "" ? {} : { name_pattern: text(name) } };
   };
-  for (const made of [kind, name, assignee, type, part, agent, target, fires, cooldown]) made.addEventListener("input", tell);
+  for (const made of [kind, name, assignee, type, part, target, fires, cooldown]) made.addEventListener("input", tell);
   tell();
   return ask({
     title: item ? "Edit trigger" : "New trigger", wide: true, action: item ? "Save" : "Create",
-    fields: { agent_id: agent, target_agent_id: target, pattern: kind, "pattern.custom": type, "pattern.content_match": part, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
+    fields: { agent_id: owner, target_agent_id: target, pattern: kind, "pattern.custom": type, "pattern.content_match": part, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
     body: [
       h("div", { class: "form-row" }, kind, h("div", {}, name, assignee, type, part)),
       item ? h("p", { class: "hint" }, "The event of a trigger cannot be changed. Create a new trigger instead.") : null,
-      h("div", { class: "form-row" }, agent, target), prompt, h("div", { class: "form-row three" }, fires, cooldown, session), told, enabled,
+      target, prompt, told, enabled,
+      h("details", { open: item !== null && (item.max_fires > 0 || item.cooldown_secs || item.session_mode || item.target_agent_id) }, h("summary", {}, "Limits, session and owner"), h("div", { class: "stack" }, h("div", { class: "form-row three" }, fires, cooldown, session), owner)),
     ],
     submit: async () => {
-      const [target_agent_id, agent_id, matched] = await checkAll(() => target.read(), () => (item ? null : agent.read()), () => (item ? null : pattern()), () => needed(prompt, "Enter the prompt."));
+      const [to, chosen, matched] = await checkAll(() => target.read(), () => (item ? item.agent_id : owner.read()), () => (item ? null : pattern()), () => needed(prompt, "Enter the prompt."));
+      const agent_id = chosen ?? to;
       const body = {
         prompt_template: prompt.control.value, enabled: enabled.box.checked, max_fires: numberOf(fires.control) ?? 0,
-        cooldown_secs: numberOf(cooldown.control), session_mode: session.control.value || null, target_agent_id,
+        cooldown_secs: numberOf(cooldown.control), session_mode: session.control.value || null, target_agent_id: to === agent_id ? null : to,
       };
       if (item) return call("PATCH", `/api/triggers/${item.id}`, body);
       return call("POST", "/api/triggers", { ...body, agent_id, pattern: matched });

@@ -50,7 +50,7 @@ export async function openEditor(root, { item, template = null, signal, saved, l
   let kept = JSON.stringify(body());
 
   const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
-    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => left() }, icon("back", 17), "Back"), note, run, save),
+    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", "aria-label": "Back", title: "All workflows", onclick: () => left() }, icon("back", 17), "Workflows"), h("strong", { class: "flow-name cut" }), note, run, save),
     h("div", { class: "form-row", oninput: () => changed() }, name, about), item ? null : templates(), fault,
     h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
 
@@ -76,6 +76,7 @@ export async function openEditor(root, { item, template = null, signal, saved, l
     const sketches = steps.map(({ form }) => form.sketch());
     graph.chosen = chosen;
     graph.set(sketches.map((sketch, at) => ({ ...sketch, output: tested.outputs.get(steps[at].form), isFaulty: faulty.has(steps[at].form) })));
+    frame.querySelector(".flow-name").textContent = name.control.value.trim() || "New workflow";
     note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
     steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
     const title = panel.querySelector("h2");

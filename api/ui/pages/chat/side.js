@@ -1,6 +1,6 @@
 // The side of the chat: all agents, and the sessions of the open one.
 
-import { debounce, emptyState, h } from "../../lib/dom.js";
+import { debounce, emptyState, h, s } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
 import { brief, count, modelText, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
@@ -143,6 +143,7 @@ export class Side {
   showCount(found, isWhole) {
     const known = this.search.value() ? (isWhole ? found : null) : this.total;
     this.counter.textContent = known === null ? "" : number(known);
+    if (this.total !== null) this.node?.style.setProperty("--agents", this.total);
   }
 
   noAgents() {
@@ -220,17 +221,15 @@ function note(text) {
   return h("p", { class: "hint" }, text);
 }
 
-/** The first letters of a name, for its mark. */
-export function initials(name) {
-  const words = String(name).split(/[\s_.-]+/).filter(Boolean);
-  const letters = words.length > 1 ? words[0][0] + words[1][0] : String(name).slice(0, 2);
-  return letters.toUpperCase();
-}
+/** The figures of agents, on a field of 24; each is turned by its name. */
+const FIGURES = ["M12 4a8 8 0 0 1 8 8H4a8 8 0 0 1 8-8z", "M4 20V4a16 16 0 0 1 16 16z", "M12 4l8 8-8 8-8-8z", "M4 4h7v16H4zM14 4h6v7h-6z", "M12 4l8 14H4z", "M12 5a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm0 4a3 3 0 1 1 0 6 3 3 0 0 1 0-6z", "M4 4h8a8 8 0 0 1 8 8v8h-8a8 8 0 0 1-8-8z", "M9 4h6v5h5v6h-5v5H9v-5H4V9h5z", "M4 8a4 4 0 1 1 8 0 4 4 0 1 1-8 0zM12 16a4 4 0 1 1 8 0 4 4 0 1 1-8 0zM14 4h6v6z"];
 
-/** The mark of an agent: its first letters on one of a few quiet colours. */
+/** The mark of an agent: a figure on one of a few quiet colours, which its name alone decides. */
 export function avatar(name) {
-  const sum = [...String(name)].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) % 997, 7);
-  return h("span", { class: `avatar tone-${sum % 6}`, "aria-hidden": "true" }, initials(name));
+  let sum = [...String(name)].reduce((sum, c) => Math.imul(sum ^ c.codePointAt(0), 0x01000193) >>> 0, 0x811c9dc5);
+  sum = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d) >>> 0;
+  const take = (count) => [sum % count, sum = Math.floor(sum / count)][0];
+  return h("span", { class: `avatar tone-${take(6)}`, "aria-hidden": "true" }, s("svg", { viewBox: "0 0 24 24", fill: "currentColor" }, s("path", { d: FIGURES[take(FIGURES.length)], transform: `rotate(${take(4) * 90} 12 12)` })));
 }
 
 /** What stands at the end of the row of a running agent: what it does, or when it was used last. */

@@ -56,7 +56,7 @@ export async function mount(root, ctx) {
   const list = h("ul", { class: "connection-cards", "aria-label": "Catalog" });
   const more = h("button", { type: "button", hidden: true, onclick: () => { shown += PAGE; show(); } }, "Show more");
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list, more);
-  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Put files named <id>.toml into mcp/catalog in the daemon's home. docs/mcp.md describes them. You can also add a server yourself.", actions: [h("a", { class: "button primary", href: "#/connections" }, "Open MCP servers")] });
+  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Entries of the catalog are servers that are installed with one click: a file <id>.toml for each in the folder mcp/catalog of the daemon's home. Without one, add a server by its command or address.", actions: [h("a", { class: "button primary", href: "#/connections?new=1" }, icon("plus", 18), "Add a server")] });
 
   function show() {
     if (entries.length === 0) return void fill(root, nothing);

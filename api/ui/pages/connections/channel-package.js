@@ -25,10 +25,12 @@ const box = (what, text) => h("div", { class: "bar-row" },
 
 /** How the package is installed, and how the daemon finds it. */
 export function installation() {
+  const step = (title, text, ...inner) => h("li", {}, h("div", { class: "stack tight-stack" }, h("strong", {}, title), text ? h("p", { class: "dim" }, text) : null, inner));
   return [
-    h("p", {}, "1. Install it:"), box("Commands that install the package", COMMANDS),
-    h("p", {}, "2. Add a first channel with this Python to config.toml. Channels that you set up here use it, too:"), box("A first channel", LINES),
-    h("p", {}, "3. Run ", h("code", {}, "agentsvc config reload"), ", then check again."),
+    h("ol", { class: "steps" },
+      step("Install the package", "In a terminal of the machine that runs the daemon.", box("Commands that install the package", COMMANDS)),
+      step("Name its Python in config.toml", "Change the topic to one of yours. Channels that you set up here use this Python, too.", box("A first channel", LINES)),
+      step("Reload the configuration", "", box("The command that reloads", "agentsvc config reload"))),
     h("p", { class: "hint" }, h("code", {}, "docs/channels.md"), " describes the setup. ", h("a", { href: "https://pypi.org/project/librefang-sdk/", target: "_blank", rel: "noopener noreferrer" }, "librefang-sdk on PyPI")),
   ];
 }
@@ -40,7 +42,7 @@ export class PackageNotice {
     Object.assign(this, { signal, onchange, isMissing: false });
     this.node = h("div", { "aria-live": "polite" });
     this.state = h("span", { class: "dim", role: "status" });
-    this.again = h("button", { type: "button", class: "small", onclick: () => this.checkAgain().catch(showError) }, icon("retry", 16), "Check again");
+    this.again = h("button", { type: "button", class: "primary", onclick: () => this.checkAgain().catch(showError) }, icon("retry", 16), "Check again");
   }
 
   /** Asks the adapter of one of `entries` for its values: what one lacks, all of them lack. */
@@ -57,8 +59,8 @@ export class PackageNotice {
     }
     if (isMissing === this.isMissing) return;
     this.isMissing = isMissing;
-    fill(this.node, isMissing ? h("section", { class: "notice warn", "aria-label": "Missing package" }, icon("alert"), h("div", { class: "stack tight-stack grow" },
-      h("strong", {}, "Channels need the Python package librefang-sdk"), installation(), h("div", { class: "buttons" }, this.again, this.state))) : null);
+    fill(this.node, isMissing ? h("section", { class: "card", "aria-label": "Missing package" }, h("div", { class: "stack" },
+      h("h2", {}, "Prepare channels, once"), h("p", { class: "dim" }, "Channels need the Python package librefang-sdk, which has the adapters of the platforms."), installation(), h("div", { class: "buttons" }, this.again, this.state))) : null);
     this.onchange();
   }
 

@@ -33,14 +33,15 @@ function argsOf(text) {
   });
 }
 
-/** Asks for a server that is described by hand, or for changes of `server`; gives the reply, or null when it was left. */
-export function editServer(server) {
-  return server?.template_id ? editInstalled(server) : editDescribed(server);
+/** Asks for a server that is described by hand, or for changes of `server`; gives the reply, or null when it was left. A new one begins as `draft`, with the keys of a server. */
+export function editServer(server, draft = null) {
+  return server?.template_id ? editInstalled(server) : editDescribed(server, draft);
 }
 
-function editDescribed(server) {
-  const before = server?.transport ?? { type: "stdio" };
-  const name = field("Name", textInput(server?.name, { class: "code", spellcheck: "false", readonly: server !== null, placeholder: "docs" }), { hint: server ? "The name cannot be changed." : "Letters, digits, - and _. It becomes part of the tool names: mcp_docs_search." });
+function editDescribed(server, draft) {
+  const from = server ?? draft;
+  const before = from?.transport ?? { type: "stdio" };
+  const name = field("Name", textInput(from?.name, { class: "code", spellcheck: "false", readonly: server !== null, placeholder: "docs" }), { hint: server ? "The name cannot be changed." : "Letters, digits, - and _. It becomes part of the tool names: mcp_docs_search." });
   const kind = field("Transport", choice(KINDS, before.type));
   const command = field("Command", textInput(before.command, { class: "code", spellcheck: "false", placeholder: "npx" }), { hint: "A name or an absolute path. Starts only if [exec_policy] mode is \"full\"." });
   const args = field("Arguments", textBox(linesOf(before.args), 3, { class: "code", spellcheck: "false", placeholder: "-y\n@modelcontextprotocol/server-filesystem\n/srv/docs" }), { hint: "One per line." });

@@ -9,10 +9,11 @@ import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
+import { examples, SERVERS } from "../automation/examples.js";
 import { ServerView } from "./server.js";
 import { editServer, pathOf } from "./server-form.js";
 import { canSignIn, signIn, signOut } from "./sign-in.js";
-import { sentence, stateBadge, targetText } from "./words.js";
+import { elsewhere, sentence, stateBadge, targetText } from "./words.js";
 
 const EVERY_MS = 4000;
 /** The list of servers is large: it is read when their health has changed, and after so many looks at that. */
@@ -25,8 +26,8 @@ export async function mount(root, ctx) {
   let again = async () => {};
 
   const actions = {
-    add: async () => {
-      const added = await editServer(null);
+    add: async (draft = null) => {
+      const added = await editServer(null, draft);
       if (added) open(added.id);
     },
     edit: async (server) => {
@@ -102,6 +103,7 @@ export async function mount(root, ctx) {
   await route(ctx.path, true);
   await view.read();
   again = poll(() => view.read(), EVERY_MS, { signal });
+  if (can("admin")) ctx.onNew(() => actions.add().catch(showError));
 }
 
 /** All servers. */
@@ -129,8 +131,10 @@ class ServerList {
     this.nothing = emptyState({
       icon: icon("link", 28), title: "No MCP servers yet",
       text: "An MCP server gives your agents tools, such as files, a calendar or a code host.",
-      actions: [h("a", { class: "button", href: "#/connections/catalog" }, "Browse the catalog"), can("admin") && h("button", { class: "primary", type: "button", onclick: () => actions.add().catch(showError) }, icon("plus", 18), "Add a server")],
+      actions: [can("admin") && h("button", { class: "primary", type: "button", onclick: () => actions.add().catch(showError) }, icon("plus", 18), "Add a server")],
     });
+    if (can("admin")) this.nothing.append(examples(SERVERS, (draft) => actions.add(draft).catch(showError)));
+    this.nothing.append(h("p", { class: "hint" }, elsewhere("https://github.com/modelcontextprotocol/servers", "Servers that there are"), " · ", elsewhere("https://modelcontextprotocol.io/", "About the protocol"), " · ", h("a", { href: "#/connections/catalog" }, "Catalog")));
     this.node = h("div", {});
   }
 

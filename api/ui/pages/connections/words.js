@@ -53,3 +53,6 @@ export function commandText({ command = "", args = [] }) {
   const shown = (args ?? []).map((arg) => (arg.length > 120 ? `${arg.slice(0, 120)}…` : arg)).map((arg) => (/\s/.test(arg) || arg === "" ? JSON.stringify(arg) : arg));
   return [command, ...shown].join(" ");
 }
+
+/** A link out of this page. */
+export const elsewhere = (href, text) => h("a", { href, target: "_blank", rel: "noopener noreferrer" }, text);

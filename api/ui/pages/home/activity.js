@@ -22,11 +22,11 @@ const RANGES = [
 /** The charts: a title, the series with the value of a point and perhaps a color, and how values are written. */
 const CHARTS = [
   { title: "Turns", series: [["Completed", (point) => point.turns_completed], ["Stopped", (point) => point.turns_stopped + point.turns_interrupted], ["Failed", (point) => point.turns_failed, FAILED]] },
-  { title: "Time per turn", kind: "lines", format: duration, series: [["Average", (point) => point.turn_ms_average ?? 0], ["95 % within", (point) => point.turn_ms_p95 ?? 0]] },
+  { title: "Time per turn", kind: "lines", format: duration, series: [["Average", (point) => point.turn_ms_average ?? 0], ["p95", (point) => point.turn_ms_p95 ?? 0]] },
   { title: "Messages", series: [["Clients", (point) => point.client_messages], ["Chats", (point) => point.chat_messages], ["Agents", (point) => point.agent_messages], ["Automation", (point) => point.automatic_messages]] },
   { title: "Model calls", series: [["Answered", (point) => point.model_calls - point.model_calls_failed], ["Failed", (point) => point.model_calls_failed, FAILED]] },
-  { title: "Tool calls", series: [["Worked", (point) => point.tool_calls - point.tool_calls_failed], ["Failed", (point) => point.tool_calls_failed, FAILED]] },
-  { title: "Turns waiting at most", series: [["Waiting", (point) => point.turns_waiting_max]] },
+  { title: "Tool calls", series: [["Succeeded", (point) => point.tool_calls - point.tool_calls_failed], ["Failed", (point) => point.tool_calls_failed, FAILED]] },
+  { title: "Longest queue", series: [["Waiting", (point) => point.turns_waiting_max]] },
   { title: "Tokens", series: [["Input", (point) => point.input_tokens], ["Output", (point) => point.output_tokens]] },
   { title: "Cost", format: money, mark: moneyMark, series: [["Cost", (point) => point.cost_usd]] },
 ];

@@ -19,7 +19,7 @@ export async function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Search extensions", "aria-label": "Search extensions", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const list = h("ul", { class: "connection-cards", "aria-label": "Extensions" });
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list);
-  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Put files named <id>.toml into mcp/catalog in the daemon's home. docs/extensions.md describes them.", actions: [h("a", { class: "button", href: "#/connections" }, "Open MCP servers")] });
+  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Extensions are the entries of the MCP catalog that ask for access data. There are none yet; add a server by its command or address instead.", actions: [h("a", { class: "button primary", href: "#/connections?new=1" }, icon("plus", 18), "Add a server")] });
 
   async function read() {
     rows = (await get("/api/extensions?available=true", { signal })).extensions;

@@ -26,7 +26,7 @@ export async function mount(root, ctx) {
   const categories = h("section", { class: "card stack", "aria-label": "Categories" });
   const settings = h("section", { class: "card stack", "aria-label": "Settings in effect" });
   const result = h("div", { role: "status" });
-  const works = h("section", { class: "card stack", "aria-label": "Upkeep" });
+  const works = h("section", { class: "card stack", "aria-label": "Maintenance" });
   const transfer = h("section", { class: "card stack", "aria-label": "Export and import" });
   const imports = h("ul", { class: "tool-list", "aria-label": "Imports" });
   const file = h("input", { type: "file", accept: "application/json,.json", "aria-label": "File to import", onchange: () => importFile().catch(showError) });
@@ -89,7 +89,7 @@ export async function mount(root, ctx) {
   function showWorks() {
     const whose = agent ? nameOf(agent) : "all agents";
     const needs = agent ? "" : " Choose an agent first.";
-    fill(works, h("h2", {}, "Upkeep"), h("p", { class: "hint" }, `Applies to the entries of ${whose}.`),
+    fill(works, h("h2", {}, "Maintenance"), h("p", { class: "hint" }, `Applies to the entries of ${whose}.`),
       task("Duplicates", `Finds entries of one user and level that say the same.${needs}`, button("Find duplicates", findDuplicates, { disabled: !agent, data: { needs: "agent" } })),
       can("write") && task("Cleanup", "Deletes expired entries and those whose confidence is below 0.05.", button("Clean up", cleanUp)),
       can("write") && task("Decay", "Lowers the confidence of entries that were not used for a day. Entries that are used often decay more slowly.", button("Lower confidence", decay)), result);

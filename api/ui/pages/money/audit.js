@@ -10,6 +10,7 @@ import { me, seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
+import { deedOf, details } from "./deeds.js";
 
 const PAGE = 200;
 const SEARCH_PAUSE_MS = 200;
@@ -17,14 +18,6 @@ const EVERY_MS = 5000;
 
 /** The colour of what an entry is about, by its first word. */
 const tone = (type) => (/failed|refused|injection|unknown|rejected/.test(type) ? "bad" : /approval|totp|tainted|config|budget/.test(type) ? "warn" : /deleted|terminated|removed/.test(type) ? "" : "accent");
-
-const details = (entry) => {
-  try {
-    return JSON.parse(entry.details);
-  } catch {
-    return {};
-  }
-};
 
 /** Names come before numbers and hashes. */
 const FIRST = ["tool", "name", "action", "path", "key", "reason", "error"];
@@ -35,8 +28,10 @@ const isUuid = (text) => text.length === 36 && text.search(UUID) === 0;
 const isNamed = (id) => nameOf(id) !== id.slice(0, 8);
 const isHash = (key, text) => /sha256|hash|fingerprint/.test(key) || /^[\da-f]{40,}$/.test(text);
 
-/** The details of an entry on one line, with names in the place of ids; ids without a name and hashes are in the dialog. */
+/** What was done, in words; else the details of an entry on one line, with names in the place of ids. Ids without a name and hashes are in the dialog. */
 function line(entry) {
+  const deed = deedOf(entry);
+  if (deed) return deed;
   const own = entry.agent_id ? nameOf(entry.agent_id) : null;
   return Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b))
     .filter(([, value]) => value !== null)
@@ -123,9 +118,9 @@ export async function mount(root, ctx) {
   const types = new Set();
   const type = h("select", { "aria-label": "Type", onchange: () => begin().catch(showError) }, h("option", { value: "" }, "Any type"));
   const table = new Table({
-    label: "Audit entries", signal, rowHeight: 52, slimHeight: 72, open, empty: "No matching entries.", more: () => more().catch(showError),
+    label: "Audit entries", signal, rowHeight: 42, slimHeight: 92, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
-      { label: "What", width: "minmax(0, 1.1fr)", slim: "minmax(0, 1fr)", cell: (entry) => h("span", { class: "two" }, h("span", {}, h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " "))), h("small", { class: "faint cut narrow-only" }, actorOf(entry))) },
+      { label: "What", width: "minmax(0, 1.1fr)", slim: "minmax(0, 1fr)", cell: (entry) => h("span", { class: "two" }, h("span", {}, h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " "))), h("span", { class: "narrow-only cut" }, line(entry)), h("small", { class: "faint cut narrow-only" }, actorOf(entry))) },
       { label: "Details", width: "minmax(0, 2.2fr)", side: true, cell: detailCell },
       { label: "By", width: "minmax(0, 1.5fr)", side: true, cell: (entry) => (agentOf(entry) ? h("span", {}, "Agent ", agentLink(agentOf(entry))) : h("span", { title: actorOf(entry) }, actorOf(entry))) },
       { label: "When", width: "130px", slim: "110px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },

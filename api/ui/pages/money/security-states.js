@@ -1,5 +1,7 @@
 // What the sixteen security systems do here, in words: the daemon says whether each holds, and a sentence that tells how it is set.
 
+import { commandsText } from "../../lib/commands.js";
+
 /** What people call the systems; the API has their keys. */
 const NAMES = {
   capability_inheritance_validation: "Rights of spawned agents", gcra_rate_limiter: "Rate limit", health_redaction: "Public health response", loop_guard: "Loop guard",
@@ -45,17 +47,19 @@ const SET = {
   gcra_rate_limiter: (detail) => ({ state: /^\d/.test(detail) ? "on" : "off", text: sentence(detail), key: "rate_limit_per_second" }),
   ofp_hmac_auth: (detail, { hasNetwork }) => (hasNetwork === false
     ? { state: "idle", text: "This daemon accepts no other nodes, so none can connect. It is on as soon as nodes are.", key: "network_enabled" } : { state: "on", text: sentence(detail), key: "network.shared_secret" }),
-  subprocess_sandbox(detail) {
-    const key = "exec_policy.mode";
-    if (detail.startsWith("commands are disabled")) return { state: "idle", text: "Agents run no commands.", key };
+  subprocess_sandbox(detail, { policy = null }) {
+    const isEmpty = policy?.mode === "allowlist" && policy.allowed_commands?.length === 0;
+    const key = isEmpty ? "exec_policy.allowed_commands" : "exec_policy.mode";
+    if (detail.startsWith("commands are disabled")) return { state: "idle", text: "Off: agents run no commands.", key };
+    if (isEmpty) return { state: "idle", text: commandsText(policy), key };
     const mode = /commands: (\w+)$/.exec(detail)?.[1];
-    const allowed = { allowlist: "Agents run the commands of the allowlist.", full: "Agents run any command." }[mode] ?? "";
+    const allowed = commandsText(policy) || ({ allowlist: "Agents may run the commands of the allowlist.", full: "Agents may run any command." }[mode] ?? "");
     return { state: /no namespaces|no seccomp|not bounded|no Landlock/.test(detail) ? "part" : "on", text: `${sentence(detail.replace(/; commands: \w+$/, ""))} ${allowed}`.trim(), key };
   },
   ssrf_protection: (detail) => ({ state: detail.includes("except hosts") ? "part" : "on", text: sentence(detail), key: "web.fetch.ssrf_allowed_hosts" }),
 };
 
-/** One system: `{ key, name, state, text, setting, lines, isAtOnce }`; `facts` has `hasNetwork` as far as it is known. */
+/** One system: `{ key, name, state, text, setting, lines, isAtOnce }`; `facts` has `hasNetwork` and the `policy` of commands as far as they are known. */
 export function systemOf(key, status, detail, facts) {
   const name = nameOf(key);
   if (status === "not_available") return { key, name, state: "absent", text: sentence(detail) };

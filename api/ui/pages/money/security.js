@@ -8,18 +8,17 @@ import { nameOf, STATES, systemOf } from "./security-states.js";
 
 /** What else decides on a system; a key that may not see it learns nothing. */
 async function factsOf(signal) {
-  try {
-    return { hasNetwork: (await get("/api/network/status", { signal })).enabled };
-  } catch (error) {
+  const [network, config] = await Promise.all(["/api/network/status", "/api/config"].map((path) => get(path, { signal }).catch((error) => {
     if (error.name === "AbortError" || error.status === 0) throw error;
     return {};
-  }
+  })));
+  return { hasNetwork: network.enabled, policy: config.exec_policy };
 }
 
 /** A system; `open` has the names of those whose lines are shown, and `again` looks at all once more. */
 function card({ key, name, state, text, setting, lines, isAtOnce }, open, again) {
   const [style, word] = STATES[state];
-  const link = setting ? h("p", {}, h("a", { class: "more-link", href: configAddress(setting), title: setting }, "Open its setting", icon("chevron", 14)))
+  const link = setting ? h("p", {}, h("a", { class: "more-link", href: configAddress(setting), title: setting }, "Open setting", icon("chevron", 14)))
     : state === "off" ? h("p", {}, h("a", { href: "#/settings/config" }, "Open the configuration")) : null;
   return h("li", { class: `card security-item ${state}` },
     h("div", { class: "bar-row" }, h("h2", { class: "grow", title: key }, name), h("span", { class: `badge ${style}` }, word)),

@@ -5,6 +5,8 @@ import { perFrame } from "../../lib/poll.js";
 
 /** Points that are kept: two minutes. */
 export const POINTS = 120;
+/** The least seconds that a chart is wide, while little is known. */
+const SPAN_MIN = 20;
 const PAD = { left: 46, right: 10, top: 10, bottom: 20 };
 
 /** A round number not below `value`. */
@@ -90,7 +92,10 @@ export class Lines {
     const { points, height } = this;
     const inner = { width: width - PAD.left - PAD.right, height: height - PAD.top - PAD.bottom };
     const top = ceiling(Math.max(0, ...points.flatMap((values) => values ?? [])));
-    const x = (at) => PAD.left + inner.width * ((POINTS - points.length + at) / (POINTS - 1));
+    // What was before the first reading takes no room.
+    const first = points.findIndex((values) => values !== null);
+    const span = Math.min(POINTS, Math.max(SPAN_MIN, first < 0 ? 0 : points.length - first));
+    const x = (at) => PAD.left + inner.width * ((span - points.length + at) / (span - 1));
     const y = (value) => PAD.top + inner.height * (1 - value / top);
     this.svg.setAttribute("width", width);
     this.grid.forEach(({ line, text }, at) => {
@@ -102,13 +107,14 @@ export class Lines {
       text.textContent = this.format(value);
     });
     // Where nothing was read the line has a gap.
-    const path = (n) => points.map((values, at) => (isKnown(values, n) ? `${isKnown(points[at - 1], n) ? "L" : "M"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}` : "")).join("");
+    const path = (n) => points.map((values, at) => (isKnown(values, n) ? `${at > 0 && isKnown(points[at - 1], n) ? "L" : "M"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}` : "")).join("");
     this.paths.forEach((line, n) => line.setAttribute("d", path(n)));
     this.area.setAttribute("d", points.length > 1 && !points.includes(null) ? `${path(0)}L${x(points.length - 1).toFixed(1)} ${y(0)}L${x(0).toFixed(1)} ${y(0)}z` : "");
+    this.start.textContent = span === POINTS ? "2 min ago" : `${span} s ago`;
     this.start.setAttribute("x", PAD.left);
     this.end.setAttribute("x", width - PAD.right);
     for (const text of [this.start, this.end]) text.setAttribute("y", height - 5);
-    const at = this.hover < 0 ? points.length - 1 : Math.round(((this.hover - PAD.left) / inner.width) * (POINTS - 1)) - (POINTS - points.length);
+    const at = this.hover < 0 ? points.length - 1 : Math.round(((this.hover - PAD.left) / inner.width) * (span - 1)) - (span - points.length);
     const shown = points[Math.min(points.length - 1, Math.max(0, at))];
     this.figures.forEach((figure, n) => { figure.lastChild.textContent = isKnown(shown, n) ? this.format(shown[n] ?? 0) : "–"; });
     const isIn = this.hover >= 0 && at >= 0 && at < points.length && points[at] !== null;

@@ -7,7 +7,7 @@ import { bytes, count, duration, money, number, short } from "../../lib/format.j
 import { poll } from "../../lib/poll.js";
 import { Lines, POINTS } from "./lines.js";
 import { rowsOf } from "./answer.js";
-import { ratesBefore, storedEvents } from "./past.js";
+import { ratesBefore, storedEvents, turnsBefore } from "./past.js";
 import { followAlways } from "../../lib/stream.js";
 import { activity } from "../home/activity.js";
 
@@ -16,7 +16,7 @@ const STATES_MS = 5000;
 const NOT_RUNNING = { loading: "the world is loading", exchanging: "a restore is in progress" };
 
 /** Microseconds as "340 µs", "2.4 ms", "1.2 s". */
-const micros = (value) => (value < 1000 ? `${Math.round(value ?? 0)} µs` : value < 1_000_000 ? `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} ms` : `${(value / 1_000_000).toFixed(1)} s`);
+const micros = (value) => (!(value > 0) ? "0" : value < 1000 ? `${Math.round(value ?? 0)} µs` : value < 1_000_000 ? `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} ms` : `${(value / 1_000_000).toFixed(1)} s`);
 const rate = (value) => (value < 10 ? (value ?? 0).toFixed(value > 0 && value < 1 ? 2 : 1).replace(/\.0$/, "") : short(Math.round(value)));
 const words = (name) => name.replaceAll("_", " ");
 
@@ -64,11 +64,11 @@ export async function mount(root, ctx) {
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const figures = {
     agents: figure("Agents"), turns: figure("Turns in flight"), done: figure("Turns completed", "since the start"), failed: figure("Turns failed", "since the start"),
-    cost: figure("Cost since the start"), approvals: figure("Approvals", "pending"), events: figure("Events per second"), fires: figure("Fires per second"),
+    cost: figure("Cost since the start"), approvals: figure("Approvals", "pending"), events: figure("Events per second"), fires: figure("Runs started per second"),
   };
   const engine = { beat: figure("Tick"), lag: figure("Store lag", "p99"), memory: figure("Memory") };
   const charts = {
-    rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Fires"], format: rate, signal }),
+    rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Runs started"], format: rate, signal }),
     turns: new Lines({ title: "Turns", names: ["In flight", "Pending"], format: short, signal }),
     time: new Lines({ title: "p99 latency", names: ["Step", "Tick"], format: micros, signal }),
     store: new Lines({ title: "Store", names: ["Lag to disk"], format: micros, signal }),
@@ -138,11 +138,13 @@ export async function mount(root, ctx) {
     states.set(rows.map((row) => ({ key: row.name, name: row.name, value: number(row.many), part: row.many / all, level: level(row.name), note: `${((row.many / all) * 100).toFixed(row.many === all ? 0 : 1)} %` })));
   }
 
-  /** Begins the chart of the rates with what was before the page was opened; a chart that goes on from the last visit has it. */
+  /** Begins the charts of rates and turns with what was before the page was opened; charts that go on from the last visit have it. */
   async function showPast(now) {
     if (charts.rates.points.length > 0) return;
     const found = await storedEvents(first.totals.events, signal);
-    charts.rates.before(ratesBefore(found, { now: Date.parse(now.at), uptimeSecs: now.uptime_seconds, seconds: POINTS - 1 }));
+    const times = { now: Date.parse(now.at), uptimeSecs: now.uptime_seconds, seconds: POINTS - 1 };
+    charts.rates.before(ratesBefore(found, times));
+    charts.turns.before(turnsBefore(found, { ...times, current: now.turns_in_flight }));
   }
 
   /** The first moment says what time it is at the daemon. */

@@ -34,6 +34,19 @@ export async function storedEvents(newest, signal) {
   return found;
 }
 
+const ENDS = new Set(["turn_completed", "turn_failed"]);
+
+/** The turns that were in flight in each of the `seconds` before `now`, oldest first, from the `current` ones back; null before the first known event. */
+export function turnsBefore(found, { now, uptimeSecs, seconds, current }) {
+  const from = found.length === 0 || found[0].number === 1 ? now - uptimeSecs * 1000 : Date.parse(found[0].at);
+  const steps = found.filter(({ kind }) => kind === "turn_started" || ENDS.has(kind)).map(({ at, kind }) => [Date.parse(at), kind === "turn_started" ? -1 : 1]);
+  return Array.from({ length: seconds }, (_, index) => {
+    const until = now - (seconds - index) * 1000;
+    // Turns that were stopped end without an event of their own.
+    return until < from ? null : [Math.max(0, steps.reduce((sum, [at, step]) => (at > until ? sum + step : sum), current)), null];
+  });
+}
+
 /**
  * What the readings of the `seconds` before `now` would have said, oldest first: events and messages per second. Null is what is not
  * known: fires of triggers are no events, and older events are not kept.

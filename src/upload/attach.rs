@@ -26,7 +26,7 @@ use super::kind::Class;
 use super::part::failed;
 use super::pdf::{PdfReader, PdfText};
 use super::uploads::Uploads;
-use crate::kernel::places::{Place, Places};
+use agentsvc_api::http::places::{Place, Places};
 
 /// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.
 const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;

@@ -101,6 +101,7 @@ fn own(world: &World, entity: Entity, id: &TurnId, turn: &Turn, faults: &mut Fau
                     format!("turn {id}: approval {approval} does not exist, is decided or belongs to another turn")
                 });
             }
+            PendingState::Adopted(by) if reading::is_scan(world, *id, by) => {}
             PendingState::Adopted(child) => {
                 let child = index::turn(world, child).and_then(|child| world.get::<Turn>(child));
                 let answers = child.and_then(|child| child.link.as_deref());

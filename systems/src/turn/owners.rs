@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{AgentId, ApprovalId, SessionId, TurnId};
 
+use super::reading;
 use super::stop::is_going;
 use crate::kernel::check::Faults;
 use crate::kernel::index;

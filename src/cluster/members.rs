@@ -19,6 +19,8 @@ pub(super) const BEAT_MS: u64 = 250;
 pub(super) const SILENCE_MS: u64 = 1_500;
 /// Milliseconds without any beat, its own among them, after which an owner answers no more: another may have taken over.
 const ALONE_MS: u64 = 2_000;
+/// Other nodes that are kept in mind; the one that is silent for the longest time makes room for another.
+pub(super) const NODES_MAX: usize = 64;
 
 /// What a node says of itself four times a second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -264,8 +266,13 @@ impl Members {
             return;
         }
         self.heard.store(now, Ordering::Release);
-        self.standing.hear(beat.epoch);
-        self.others.lock().insert(beat.node.clone(), Other { beat, at: now });
+        self.standing.claim(beat.epoch);
+        let mut others = self.others.lock();
+        if others.len() >= NODES_MAX && !others.contains_key(&beat.node) {
+            let longest = others.iter().min_by_key(|(_, other)| other.at).map(|(node, _)| node.clone());
+            longest.into_iter().for_each(|node| drop(others.remove(&node)));
+        }
+        others.insert(beat.node.clone(), Other { beat, at: now });
     }
 
     /// The rows of a node were compared with those of the owner.
@@ -389,14 +396,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_newest_epoch_that_others_have_learned_of_is_known() {
+    fn a_newer_epoch_that_others_have_learned_of_is_noticed_and_not_believed() {
         let members = at(&Arc::new(AtomicU64::new(10_000)));
-        assert_eq!(members.standing.newer(), None);
+        assert!(!members.standing.is_claimed());
         members.hear(beat("a", NodeRole::Standby, 5, 9));
         members.hear(beat("c", NodeRole::Owner, 4, 8));
-        assert_eq!(members.standing.newer(), Some(5));
+        assert!(members.standing.is_claimed());
+        assert_eq!(members.standing.newer(), None, "the journal shows none");
         members.standing.epoch.store(5, Ordering::Relaxed);
-        assert_eq!(members.standing.newer(), None);
+        assert!(!members.standing.is_claimed());
     }
 
     #[test]

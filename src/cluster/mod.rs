@@ -8,7 +8,10 @@
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
 //! | `talk` | what nodes say to one another |
+//! | `seals` | what shows that something comes from a node of the cluster |
 //! | `trim` | keeps the journal short |
+//! | `words` | tells what nodes say just now from what others say, or repeat |
+//! | `claims` | what is believed of that |
 //! | `verify` | compares the stores of all nodes |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
@@ -16,18 +19,21 @@
 //! Safety needs none of the clocks and beats: an owner is who appended the newest `Open` to the journal, and what a fenced one
 //! appends is void for every reader. They only decide how soon somebody tries.
 
+mod claims;
 pub mod config;
 mod join;
 mod members;
 mod moment;
 mod nats;
 mod node;
+mod seals;
 mod service;
 mod start;
 mod talk;
 mod trim;
 mod verify;
 mod watch;
+mod words;
 
 use crate::kernel::domain::Domain;
 

@@ -6,17 +6,22 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use async_nats::{Client, ConnectOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::proxy::{Link, Mode};
 use crate::support::clients::installed;
-use crate::support::http::Client;
+use crate::support::http::Client as HttpClient;
 use crate::support::until;
 
 /// Servers of a cluster.
 pub(crate) const SERVERS: usize = 3;
+
+/// What clients of the servers need.
+pub(crate) const USER: &str = "agentsvc";
+pub(crate) const PASSWORD: &str = "of-the-servers";
 
 /// A process that can be killed, stopped and continued. Dropped: killed.
 #[derive(Debug)]
@@ -118,6 +123,7 @@ impl Servers {
             // What is advertised answers nobody: no server finds a way around the links.
             let text = format!(
                 "server_name: n{at}\nlisten: \"{}\"\nhttp: \"{}\"\n\
+                 authorization {{ user: {USER}, password: {PASSWORD} }}\n\
                  jetstream {{ store_dir: \"{}\", sync_interval: always }}\n\
                  cluster {{ name: test, listen: \"{}\", pool_size: -1, no_advertise: true, advertise: \"127.0.0.1:1\", routes: [{}] }}\n",
                 clients[at],
@@ -146,6 +152,12 @@ impl Servers {
         self.servers[at].process = Some(Process::new(child));
     }
 
+    /// A client of a server, which has what it needs.
+    pub(crate) async fn connect(&self, at: usize) -> Client {
+        let options = ConnectOptions::with_user_and_password(USER.to_owned(), PASSWORD.to_owned());
+        options.connect(format!("nats://{}", self.address(at))).await.expect("a server answers")
+    }
+
     /// Where clients reach a server.
     pub(crate) fn address(&self, at: usize) -> SocketAddr {
         self.servers[at].client
@@ -156,7 +168,7 @@ impl Servers {
         for (at, server) in self.servers.iter().enumerate() {
             let well = std::panic::catch_unwind(|| {
                 until(&format!("the NATS server n{at} is well"), || {
-                    let reply = Client::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
+                    let reply = HttpClient::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
                     (reply.status == 200).then_some(())
                 });
             });
@@ -171,7 +183,7 @@ impl Servers {
     pub(crate) fn leader_of(&self, stream: &str) -> Option<usize> {
         let said = |server: &Server| {
             let path = "/jsz?streams=true&accounts=true";
-            let reply = Client::hasty(server.monitor).try_send("GET", path, &[], None).ok()?;
+            let reply = HttpClient::hasty(server.monitor).try_send("GET", path, &[], None).ok()?;
             let known: Value = serde_json::from_slice(&reply.body).ok()?;
             let accounts = known["account_details"].as_array()?;
             let streams = accounts.iter().filter_map(|account| account["stream_detail"].as_array()).flatten();

@@ -27,6 +27,9 @@ impl Wire {
             let text = format!("JetStream is off at the NATS server {}; enable `jetstream`", server.server_name);
             return Err(NotReady::Refused(text));
         }
+        if let Some(text) = why_open(server.auth_required, self.allows_open) {
+            return Err(NotReady::Refused(format!("the NATS server {} {text}", server.server_name)));
+        }
         let name = self.stream_name();
         let info = match self.context.get_stream(name.as_str()).await {
             Ok(stream) => stream.cached_info().clone(),
@@ -60,6 +63,14 @@ impl Wire {
             ..Config::default()
         }
     }
+}
+
+/// Why a server is not used that asks clients for credentials or does not, to be said behind its name.
+fn why_open(asks: bool, is_allowed: bool) -> Option<&'static str> {
+    (!asks && !is_allowed).then_some(
+        "takes clients without credentials, so whoever reaches it, commands of agents as well, could stop the cluster: set \
+         `authorization` there and `cluster.credentials` here, or `cluster.allow_open_server = true`",
+    )
 }
 
 /// What is wrong with the stream, to be said behind its name.
@@ -96,4 +107,15 @@ fn unsafe_setting(info: &Info, copies: usize, subject: &str) -> Option<String> {
         return None;
     };
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::why_open;
+
+    #[test]
+    fn a_server_that_asks_for_nothing_is_used_only_where_that_is_allowed() {
+        assert!(why_open(false, false).is_some_and(|text| text.contains("allow_open_server")));
+        assert_eq!([why_open(false, true), why_open(true, false), why_open(true, true)], [None; 3]);
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_systems::kernel::record::hex;
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 
 use super::words::Words;
@@ -16,6 +17,8 @@ pub(crate) struct Seals {
     pub(super) words: Words,
     /// For copies of the world.
     copies: Key,
+    /// Shows which secret it is, and nothing of it.
+    pub(super) fingerprint: String,
 }
 
 impl Seals {
@@ -23,7 +26,8 @@ impl Seals {
     pub(super) fn new(secret: &[u8; 32], start: u64) -> Self {
         let journal = Arc::new(Seal::new(&derived(secret, "journal")));
         let copies = Key::new(HMAC_SHA256, &derived(secret, "copies"));
-        Self { journal, words: Words::new(&derived(secret, "words"), start), copies }
+        let fingerprint = hex(&derived(secret, "fingerprint"));
+        Self { journal, words: Words::new(&derived(secret, "words"), start), copies, fingerprint }
     }
 
     /// The seal of a copy of the world that `about` describes.

@@ -11,6 +11,8 @@
 mod disasters;
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/forged.rs"]
+mod forged;
 #[path = "cluster/history.rs"]
 mod history;
 #[path = "cluster/load.rs"]

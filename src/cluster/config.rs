@@ -27,6 +27,8 @@ table! {
         acks: Acks => choice(Acks::WORDS).protected().at_restart(),
         /// File with `user:password` for the NATS servers, an absolute path.
         credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.user").protected().at_restart(),
+        /// Use NATS servers that take clients without credentials: whoever reaches them, commands of agents as well, can stop the cluster.
+        allow_open_server: bool => flag().protected().at_restart(),
         /// MiB of the journal from which on the owner replaces its beginning by a copy of the world, 1 to 1048576.
         journal_mb: u64 = 512 => integer(1..=1_048_576).protected().at_restart(),
         /// Compare the stores of standbys with that of the owner every hour.
@@ -70,6 +72,10 @@ impl ClusterConfig {
         }
         if self.url.is_none() {
             reader.problem("url", "must be set where `servers` is: where the other nodes reach this one".to_owned());
+        }
+        if self.allow_open_server {
+            let text = "whoever reaches the NATS servers, commands of agents as well, may stop the cluster".to_owned();
+            reader.warning("allow_open_server", text);
         }
         if self.unsafe_single_server {
             let text = "one NATS server keeps each entry of the journal: what it loses is lost".to_owned();
@@ -122,7 +128,9 @@ mod tests {
         let cluster = read(text).unwrap();
         assert_eq!((cluster.is_on(), cluster.copies(), cluster.acks), (true, 3, Acks::Journal));
         let cluster = read(&format!("{text}unsafe_single_server = true\nacks = \"journal+standby\"\n")).unwrap();
-        assert_eq!((cluster.copies(), cluster.acks), (1, Acks::Standby));
+        assert_eq!((cluster.copies(), cluster.acks, cluster.allow_open_server), (1, Acks::Standby, false));
+        let open = parse(&format!("{text}allow_open_server = true\n")).unwrap();
+        assert!(open.config.allow_open_server && open.warnings.len() == 1, "{:?}", open.warnings);
         for (text, says) in [
             ("servers = [\"nats://h:4222\"]\nurl = \"http://h:1\"", "cluster.node: must be set"),
             ("servers = [\"nats://h:4222\"]\nnode = \"a\"", "cluster.url: must be set"),

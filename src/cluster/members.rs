@@ -24,6 +24,8 @@ const ALONE_MS: u64 = 2_000;
 /// Milliseconds for which an owner answers reads behind an entry that a majority of the servers has taken from it: another node may
 /// have taken over since then. Beats say less, for a server that is cut off hands on those of its own nodes, too.
 const LEASE_MS: u64 = 2_000;
+/// Other nodes that are kept in mind; the one that is silent for the longest time makes room for another.
+pub(super) const NODES_MAX: usize = 64;
 
 /// What a node says of itself four times a second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -298,8 +300,13 @@ impl Members {
             return;
         }
         self.heard.store(now, Ordering::Release);
-        self.standing.hear(beat.epoch);
-        self.others.lock().insert(beat.node.clone(), Other { beat, at: now });
+        self.standing.claim(beat.epoch);
+        let mut others = self.others.lock();
+        if others.len() >= NODES_MAX && !others.contains_key(&beat.node) {
+            let longest = others.iter().min_by_key(|(_, other)| other.at).map(|(node, _)| node.clone());
+            longest.into_iter().for_each(|node| drop(others.remove(&node)));
+        }
+        others.insert(beat.node.clone(), Other { beat, at: now });
     }
 
     /// The rows of a node were compared with those of the owner.
@@ -402,14 +409,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_newest_epoch_that_others_have_learned_of_is_known() {
+    fn a_newer_epoch_that_others_have_learned_of_is_noticed_and_not_believed() {
         let members = at(&Arc::new(AtomicU64::new(10_000)));
-        assert_eq!(members.standing.newer(), None);
+        assert!(!members.standing.is_claimed());
         members.hear(beat("a", NodeRole::Standby, 5, 9));
         members.hear(beat("c", NodeRole::Owner, 4, 8));
-        assert_eq!(members.standing.newer(), Some(5));
+        assert!(members.standing.is_claimed());
+        assert_eq!(members.standing.newer(), None, "the journal shows none");
         members.standing.epoch.store(5, Ordering::Relaxed);
-        assert_eq!(members.standing.newer(), None);
+        assert!(!members.standing.is_claimed());
     }
 
     #[test]

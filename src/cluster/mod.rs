@@ -13,8 +13,11 @@
 //! | `progress`, `synced` | how far standbys are, and which are waited for |
 //! | `hole` | goes on behind entries that the journal has lost |
 //! | `talk` | what nodes say to one another |
+//! | `seals` | what shows that something comes from a node of the cluster |
 //! | `trim` | keeps the journal short |
 //! | `files` | the files that all nodes have together |
+//! | `words` | tells what nodes say just now from what others say, or repeat |
+//! | `claims` | what is believed of that |
 //! | `verify` | compares the stores of all nodes |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
@@ -22,6 +25,7 @@
 //! Safety needs none of the clocks and beats: an owner is who appended the newest `Open` to the journal, and what a fenced one
 //! appends is void for every reader. They only decide how soon somebody tries.
 
+mod claims;
 pub mod config;
 mod files;
 mod giving;
@@ -34,6 +38,7 @@ mod namesake;
 mod nats;
 mod node;
 mod progress;
+mod seals;
 mod service;
 mod start;
 mod synced;
@@ -41,6 +46,7 @@ mod talk;
 mod trim;
 mod verify;
 mod watch;
+mod words;
 
 use crate::kernel::domain::Domain;
 

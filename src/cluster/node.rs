@@ -337,6 +337,7 @@ impl Node {
             }
             let event = self.events.recv_timeout(LOOK);
             let own = self.members.standing.epoch.load(Ordering::Acquire);
+            self.look_for_newer();
             if let Some(epoch) = self.members.standing.newer() {
                 tracing::warn!(own, epoch, "another node owns the world: this one becomes a standby");
                 self.members.set_role(NodeRole::Moving);

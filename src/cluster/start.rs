@@ -18,6 +18,7 @@ use super::members::Members;
 use super::moment::boot_time;
 use super::nats::Wire;
 use super::node::{Event, Node, Running};
+use super::seals::Seals;
 use super::service::{Service, Shown};
 use super::talk::{listen, speak};
 use super::trim::Trimming;
@@ -82,7 +83,7 @@ impl Clustered {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| error.to_string())?;
         let (node, url) = (config.node.as_deref().unwrap_or_default(), config.url.as_deref().unwrap_or_default());
-        let wire = handle.block_on(Wire::connect(config, handle.clone()))?;
+        let wire = handle.block_on(Wire::connect(config, Seals::new(&secret, u64::from_ne_bytes(random)), handle.clone()))?;
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());
@@ -213,6 +214,7 @@ async fn look_at_servers(wire: Arc<Wire>, members: Arc<Members>, shown: Arc<Show
             }
         };
         members.set_problem("servers", problem);
+        members.set_problem("foreign", wire.seals.problem());
         let pause = if found.is_ok() { SERVERS_PERIOD } else { SERVERS_PAUSE };
         shown.set(found.ok());
         tokio::time::sleep(pause).await;

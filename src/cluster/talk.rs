@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 
 use super::members::{BEAT_MS, Beat, Members};
 use super::nats::Wire;
+use super::words::Heard;
 
 /// How long a node may take to say that it is drained.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
@@ -15,6 +16,7 @@ const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Says once how this node is.
 pub(super) async fn say(wire: &Wire, members: &Members) -> Result<(), String> {
     let beat = serde_json::to_vec(&members.beat()).map_err(|error| error.to_string())?;
+    let beat = wire.seals.words.say(&wire.beats(), &beat);
     let said = async {
         wire.client().publish(wire.beats(), beat.into()).await.map_err(|error| error.to_string())?;
         wire.client().flush().await.map_err(|error| error.to_string())
@@ -40,6 +42,7 @@ pub(super) async fn speak(wire: Arc<Wire>, members: Arc<Members>) {
 
 /// Hears of the other nodes, and of this one by way of a server.
 pub(super) async fn listen(wire: Arc<Wire>, members: Arc<Members>, on_newer_owner: impl Fn()) {
+    let (words, mut before_beats, mut before_drains) = (&wire.seals.words, Heard::default(), Heard::default());
     loop {
         let heard = tokio::try_join!(wire.client().subscribe(wire.beats()), wire.client().subscribe(wire.drains()));
         if let Ok((mut beats, mut drains)) = heard {
@@ -47,7 +50,9 @@ pub(super) async fn listen(wire: Arc<Wire>, members: Arc<Members>, on_newer_owne
                 tokio::select! {
                     beat = beats.next() => {
                         let Some(message) = beat else { break };
-                        let Ok(beat) = serde_json::from_slice::<Beat>(&message.payload) else { continue };
+                        let said = words.hear(&wire.beats(), &message.payload, &mut before_beats);
+                        let beat = said.and_then(|said| serde_json::from_slice::<Beat>(said).ok());
+                        let Some(beat) = beat.filter(Beat::is_fit) else { continue };
                         let before = members.sends_to();
                         members.hear(beat);
                         // An owner that gives the world away waits until it knows that nobody sends it requests.
@@ -56,13 +61,17 @@ pub(super) async fn listen(wire: Arc<Wire>, members: Arc<Members>, on_newer_owne
                         {
                             tracing::debug!(error, "the other nodes will learn soon where this one passes requests on to");
                         }
-                        if members.standing.newer().is_some() {
+                        if members.standing.is_claimed() {
                             on_newer_owner();
                         }
                     }
                     node = drains.next() => match node {
-                        Some(message) if message.payload == members.node() => members.drain(),
-                        Some(_) => {}
+                        Some(message) => {
+                            let node = words.hear(&wire.drains(), &message.payload, &mut before_drains);
+                            if node == Some(members.node().as_bytes()) {
+                                members.drain();
+                            }
+                        }
                         None => break,
                     },
                 }
@@ -77,7 +86,8 @@ pub(super) async fn ask_to_drain(wire: &Wire, members: &Members, node: String) -
     if members.other(&node).is_none() {
         return Err(ClusterError::NoNode(node));
     }
-    let asked = wire.client().publish(wire.drains(), node.clone().into()).await;
+    let word = wire.seals.words.say(&wire.drains(), node.as_bytes());
+    let asked = wire.client().publish(wire.drains(), word.into()).await;
     asked.map_err(|error| ClusterError::Journal(format!("node {node} could not be asked: {error}")))?;
     let is_drained = async {
         while !members.other(&node).is_some_and(|other| other.beat.draining) {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::members::Members;
 use super::nats::{NatsJournal, Wire};
+use super::words::Heard;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::store::Error;
 use crate::kernel::store::journal::entry::Position;
@@ -66,6 +67,7 @@ fn hash_all(wire: &Wire, members: &Members, marked: &Receiver<Marked>) {
             let mark = String::from_utf8_lossy(&mark).into_owned();
             let found = Found { node: members.node().to_owned(), mark, index, hash };
             let found = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
+            let found = wire.seals.words.say(&wire.checks(), &found);
             let said = wire.wait(wire.client().publish(wire.checks(), found.into()));
             said.map_err(|error| error.to_string())
         });
@@ -93,12 +95,13 @@ pub(super) async fn verify(
     commits.ok_or(ClusterError::NotOwner)?.send(Commit { ops: vec![op], ..Commit::default() });
 
     let mut missing: BTreeSet<String> = members.alive().into_iter().collect();
-    let mut found = BTreeMap::new();
+    let (mut found, mut before) = (BTreeMap::new(), Heard::default());
     let until = Instant::now() + WAIT;
     while !missing.is_empty()
         && let Ok(Some(message)) = timeout_at(until, answers.next()).await
     {
-        if let Ok(answer) = serde_json::from_slice::<Found>(&message.payload)
+        if let Some(said) = wire.seals.words.hear(&wire.checks(), &message.payload, &mut before)
+            && let Ok(answer) = serde_json::from_slice::<Found>(said)
             && answer.mark == mark
         {
             missing.remove(&answer.node);

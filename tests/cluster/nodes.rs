@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::proxy::{Link, Mode};
-use super::servers::{Process, SERVERS, Servers, free_addresses};
+use super::servers::{PASSWORD, Process, SERVERS, Servers, USER, free_addresses};
 use crate::support::daemon::command;
 use crate::support::http::Client;
 use crate::support::until;
@@ -37,12 +37,14 @@ impl Node {
         let links: Vec<Link> = (0..SERVERS).map(|at| servers.link_to(at)).collect();
         let urls: Vec<String> = links.iter().map(|link| format!("\"nats://{}\"", link.address())).collect();
         let api = free_addresses(1)[0];
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let credentials = home.path().join("nats.user");
+        fs::write(&credentials, format!("{USER}:{PASSWORD}")).expect("a file can be written");
         let config = format!(
             "api_listen = \"{api}\"\nrate_limit_per_second = 1000000\n{rest}\n\
-             [cluster]\nservers = [{}]\nnode = \"{name}\"\nurl = \"http://{api}\"\n",
+             [cluster]\nservers = [{}]\nnode = \"{name}\"\nurl = \"http://{api}\"\ncredentials = {credentials:?}\n",
             urls.join(", ")
         );
-        let home = tempfile::tempdir().expect("a temporary directory");
         let node = Self { name: name.to_owned(), api, home, process: None, links, config };
         node.write_config();
         node
@@ -94,12 +96,12 @@ impl Node {
         self.process.as_mut().is_some_and(Process::has_ended)
     }
 
-    /// Removes everything that it has, but its configuration, and what it said. It is not running.
+    /// Removes everything that it has, but its configuration, its credentials, and what it said. It is not running.
     pub(crate) fn wipe(&self) {
         for entry in fs::read_dir(self.home.path()).expect("a home is there").flatten() {
             let path = entry.path();
             match entry.file_name().to_str() {
-                Some("config.toml" | "stderr.txt") => {}
+                Some("config.toml" | "stderr.txt" | "nats.user") => {}
                 _ if path.is_dir() => fs::remove_dir_all(&path).expect("a directory can be removed"),
                 _ => fs::remove_file(&path).expect("a file can be removed"),
             }

@@ -24,8 +24,7 @@ async fn append(context: &Context, number: u64) -> Result<u64, String> {
 }
 
 async fn context(servers: &Servers, at: usize) -> Context {
-    let client = async_nats::connect(format!("nats://{}", servers.address(at))).await.expect("a server answers");
-    let mut context = jetstream::new(client);
+    let mut context = jetstream::new(servers.connect(at).await);
     context.set_timeout(Duration::from_secs(20));
     context
 }

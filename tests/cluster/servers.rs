@@ -8,17 +8,22 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::proxy::{Link, Mode};
 use crate::support::clients::installed;
-use crate::support::http::Client;
+use crate::support::http::Client as HttpClient;
 use crate::support::until;
 
 /// Servers of a cluster.
 pub(crate) const SERVERS: usize = 3;
+
+/// What clients of the servers need.
+pub(crate) const USER: &str = "agentsvc";
+pub(crate) const PASSWORD: &str = "of-the-servers";
 
 /// A process that can be killed, stopped and continued. Dropped: killed.
 #[derive(Debug)]
@@ -131,6 +136,7 @@ impl Servers {
             // What is advertised answers nobody: no server finds a way around the links.
             let text = format!(
                 "server_name: n{at}\nlisten: \"{}\"\nhttp: \"{}\"\n\
+                 authorization {{ user: {USER}, password: {PASSWORD} }}\n\
                  jetstream {{ store_dir: \"{}\", sync_interval: always }}\n\
                  cluster {{ name: test, listen: \"{}\", pool_size: -1, no_advertise: true, advertise: \"127.0.0.1:1\", routes: [{}] }}\n",
                 clients[at],
@@ -176,8 +182,7 @@ impl Servers {
     fn ask<T>(&self, work: impl AsyncFnOnce(Context) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(async {
-            let client = async_nats::connect(format!("nats://{}", self.address(0))).await.expect("a server answers");
-            work(jetstream::new(client)).await
+            work(jetstream::new(self.connect(0).await)).await
         })
     }
 
@@ -189,6 +194,12 @@ impl Servers {
         let out = log.try_clone().expect("a file can be opened twice");
         let child = command.stdout(out).stderr(log).spawn().expect("nats-server starts");
         self.servers[at].process = Some(Process::new(child));
+    }
+
+    /// A client of a server, which has what it needs.
+    pub(crate) async fn connect(&self, at: usize) -> Client {
+        let options = ConnectOptions::with_user_and_password(USER.to_owned(), PASSWORD.to_owned());
+        options.connect(format!("nats://{}", self.address(at))).await.expect("a server answers")
     }
 
     /// Where clients reach a server.
@@ -206,7 +217,7 @@ impl Servers {
         for (at, server) in self.servers.iter().enumerate() {
             let well = std::panic::catch_unwind(|| {
                 until(&format!("the NATS server n{at} is well"), || {
-                    let reply = Client::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
+                    let reply = HttpClient::hasty(server.monitor).try_send("GET", "/healthz", &[], None).ok()?;
                     (reply.status == 200).then_some(())
                 });
             });
@@ -221,7 +232,7 @@ impl Servers {
     pub(crate) fn leader_of(&self, stream: &str) -> Option<usize> {
         let said = |server: &Server| {
             let path = "/jsz?streams=true&accounts=true";
-            let reply = Client::hasty(server.monitor).try_send("GET", path, &[], None).ok()?;
+            let reply = HttpClient::hasty(server.monitor).try_send("GET", path, &[], None).ok()?;
             let known: Value = serde_json::from_slice(&reply.body).ok()?;
             let accounts = known["account_details"].as_array()?;
             let streams = accounts.iter().filter_map(|account| account["stream_detail"].as_array()).flatten();

@@ -9,6 +9,9 @@ use super::wire::{NotReady, Wire};
 /// The oldest version of servers whose clusters compare and set sequences rightly, and keep their log when they restart.
 const OLDEST: (i64, i64) = (2, 14);
 
+/// Under which name a stream shows which key its entries are sealed with.
+const FINGERPRINT: &str = "agentsvc-key";
+
 impl Wire {
     /// Can the journal be used? Makes the stream where there is none.
     pub(crate) async fn ready(&self) -> Result<(), NotReady> {
@@ -27,6 +30,9 @@ impl Wire {
             let text = format!("JetStream is off at the NATS server {}; enable `jetstream`", server.server_name);
             return Err(NotReady::Refused(text));
         }
+        if let Some(text) = why_open(server.auth_required, self.allows_open) {
+            return Err(NotReady::Refused(format!("the NATS server {} {text}", server.server_name)));
+        }
         let name = self.stream_name();
         let info = match self.context.get_stream(name.as_str()).await {
             Ok(stream) => stream.cached_info().clone(),
@@ -40,6 +46,11 @@ impl Wire {
                 _ => return unavailable(format!("the stream {name} does not answer: {error}")),
             },
         };
+        if is_of_others(&info.config, &self.seals.fingerprint) {
+            return Err(NotReady::Refused(format!(
+                "the stream {name} is that of nodes with another AGENTSVC_VAULT_KEY than this one has: set the same value"
+            )));
+        }
         match unsafe_setting(&info, self.copies, &self.subject()) {
             None => Ok(()),
             Some(text) => Err(NotReady::Refused(format!("the stream {name} {text}"))),
@@ -57,9 +68,23 @@ impl Wire {
             discard: DiscardPolicy::New,
             retention: RetentionPolicy::Limits,
             deny_delete: true,
+            metadata: [(FINGERPRINT.to_owned(), self.seals.fingerprint.clone())].into(),
             ..Config::default()
         }
     }
+}
+
+/// Do nodes with another key keep their journal in this stream? This one would take all of it for messages of others.
+fn is_of_others(stream: &Config, fingerprint: &str) -> bool {
+    stream.metadata.get(FINGERPRINT).is_some_and(|theirs| theirs != fingerprint)
+}
+
+/// Why a server is not used that asks clients for credentials or does not, to be said behind its name.
+fn why_open(asks: bool, is_allowed: bool) -> Option<&'static str> {
+    (!asks && !is_allowed).then_some(
+        "takes clients without credentials, so whoever reaches it, commands of agents as well, could stop the cluster: set \
+         `authorization` there and `cluster.credentials` here, or `cluster.allow_open_server = true`",
+    )
 }
 
 /// What is wrong with the stream, to be said behind its name.
@@ -96,4 +121,24 @@ fn unsafe_setting(info: &Info, copies: usize, subject: &str) -> Option<String> {
         return None;
     };
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, FINGERPRINT, is_of_others, why_open};
+
+    #[test]
+    fn a_stream_of_nodes_with_another_key_is_not_taken_for_an_empty_one() {
+        let of =
+            |key: &str| Config { metadata: [(FINGERPRINT.to_owned(), key.to_owned())].into(), ..Config::default() };
+        assert!(is_of_others(&of("a"), "b"));
+        assert!(!is_of_others(&of("a"), "a"));
+        assert!(!is_of_others(&Config::default(), "a"), "somebody else has made it for the nodes");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_nothing_is_used_only_where_that_is_allowed() {
+        assert!(why_open(false, false).is_some_and(|text| text.contains("allow_open_server")));
+        assert_eq!([why_open(false, true), why_open(true, false), why_open(true, true)], [None; 3]);
+    }
 }

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
+use parking_lot::Mutex;
 
 use super::tail::Messages;
 use super::wire::Wire;
 use crate::cluster::moment::boot_time;
 use crate::kernel::store::Error;
 use crate::kernel::store::journal::entry::{Body, Position};
+use crate::kernel::store::journal::seal::Seal;
 use crate::kernel::store::journal::shared::{Answer, Log, Numbered, Shared};
 use crate::kernel::store::journal::{Entries, Journal};
 
@@ -23,6 +25,8 @@ use crate::kernel::store::journal::{Entries, Journal};
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two looks whether others have an entry.
 const LOOK: Duration = Duration::from_millis(1);
+/// Milliseconds between two looks whether an epoch is there that a node says there is.
+const LOOK_MS: u64 = 1_000;
 /// How long a stream may seem to be shorter than what it acknowledged, as it does while a new leader catches up.
 const SHORT_MS: u64 = 15_000;
 
@@ -33,8 +37,14 @@ pub(crate) struct Standing {
     pub(crate) epoch: AtomicU64,
     /// The newest entry that it appended or applied.
     pub(crate) index: AtomicU64,
-    /// The newest epoch that another node has learned of.
+    /// The newest epoch that another node has opened, as the journal shows.
     heard: AtomicU64,
+    /// The newest epoch of which another node says that it has learned.
+    claimed: AtomicU64,
+    /// When it was last looked in the journal whether that is so, in milliseconds since the machine was started.
+    looked: AtomicU64,
+    /// Where the newest entry stands.
+    newest: Mutex<Position>,
     /// It opens the next epoch at this moment; others may hear of that before it does.
     opening: AtomicBool,
     /// When an entry was sent that a majority of the servers has taken since: this node owned the world then. In milliseconds since
@@ -49,6 +59,7 @@ impl Standing {
     pub(crate) fn note(&self, position: &Position) {
         self.epoch.store(position.epoch, Ordering::Release);
         self.index.store(position.index, Ordering::Release);
+        *self.newest.lock() = *position;
     }
 
     /// When this node is known to have owned the world for the last time, in milliseconds since the machine was started.
@@ -61,12 +72,33 @@ impl Standing {
         self.confirmed.fetch_max(at, Ordering::AcqRel);
     }
 
-    /// Another node has learned of this epoch.
+    /// Another node says that it has learned of this epoch. The journal knows.
+    pub(crate) fn claim(&self, epoch: u64) {
+        self.claimed.fetch_max(epoch, Ordering::AcqRel);
+    }
+
+    /// Does another node say that there is a newer epoch?
+    pub(crate) fn is_claimed(&self) -> bool {
+        !self.opening.load(Ordering::Acquire)
+            && self.claimed.load(Ordering::Acquire) > self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The entry behind which it is to be looked whether there is a newer epoch, if it is time for that.
+    pub(crate) fn claim_to_check(&self, now: u64) -> Option<Position> {
+        if !self.is_claimed() || now.saturating_sub(self.looked.load(Ordering::Acquire)) < LOOK_MS {
+            return None;
+        }
+        self.looked.store(now, Ordering::Release);
+        self.claimed.store(0, Ordering::Release);
+        Some(*self.newest.lock())
+    }
+
+    /// Another node has opened this epoch, as the journal shows.
     pub(crate) fn hear(&self, epoch: u64) {
         self.heard.fetch_max(epoch, Ordering::AcqRel);
     }
 
-    /// The epoch that another node has learned of and this one has not.
+    /// The epoch that another node has opened and this one has not learned of.
     pub(crate) fn newer(&self) -> Option<u64> {
         let heard = self.heard.load(Ordering::Acquire);
         (!self.opening.load(Ordering::Acquire) && heard > self.epoch.load(Ordering::Acquire)).then_some(heard)
@@ -95,6 +127,10 @@ struct NatsLog {
 }
 
 impl Log for NatsLog {
+    fn seal(&self) -> &Arc<Seal> {
+        &self.wire.seals.journal
+    }
+
     fn send(&mut self, number: u64, encoded: &[u8]) -> Result<(), Error> {
         self.standing.goes_on()?;
         let message = PublishMessage::build().payload(encoded.to_vec().into()).expected_last_sequence(number - 1);
@@ -220,8 +256,8 @@ impl Journal for NatsJournal {
         self.shared.append(body)
     }
 
-    fn acknowledged(&mut self, position: &Position) -> Result<(), Error> {
-        self.shared.acknowledged(position)?;
+    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error> {
+        let position = &self.shared.acknowledged(position)?;
         self.standing.note(position);
         // Entries are waited for one by one.
         self.standing.confirm(self.sent_at);
@@ -229,7 +265,7 @@ impl Journal for NatsJournal {
             self.standing.goes_on()?;
             std::thread::sleep(LOOK);
         }
-        Ok(())
+        Ok(*position)
     }
 
     fn read(&self, position: &Position) -> Result<Entries<'_>, Error> {

@@ -143,8 +143,7 @@ impl Tail {
     /// # Errors
     /// [`Error::Trimmed`], [`Error::Lost`]; the servers do not answer.
     pub(crate) fn new(wire: &Arc<Wire>, position: &Position) -> Result<Self, Error> {
-        let (first, last) = wire.wait(wire.bounds())?;
-        let chain = Chain::behind(position, first, last)?;
+        let chain = Chain::behind(position, wire.wait(wire.bounds())?, &wire.seals.journal)?;
         let messages = Messages::new(wire, chain.next());
         Ok(Self { chain, messages })
     }

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
 use crate::cluster::config::ClusterConfig;
+use crate::cluster::seals::Seals;
 use crate::kernel::store::Error;
 use crate::kernel::store::journal::chain::Chain;
 use crate::kernel::store::journal::entry::Position;
@@ -36,6 +37,10 @@ pub(crate) struct Wire {
     pub(super) cluster: String,
     /// Servers that keep each entry.
     pub(super) copies: usize,
+    /// Servers may take clients without credentials.
+    pub(super) allows_open: bool,
+    /// What shows that something comes from a node of the cluster.
+    pub(crate) seals: Seals,
 }
 
 /// Why the journal cannot be used.
@@ -52,7 +57,7 @@ impl Wire {
     ///
     /// # Errors
     /// The file with the credentials cannot be used.
-    pub(crate) async fn connect(config: &ClusterConfig, handle: Handle) -> Result<Arc<Self>, String> {
+    pub(crate) async fn connect(config: &ClusterConfig, seals: Seals, handle: Handle) -> Result<Arc<Self>, String> {
         let node = config.node.as_deref().unwrap_or_default();
         let options = ConnectOptions::new()
             .name(format!("agentsvc {node}"))
@@ -76,7 +81,8 @@ impl Wire {
         let stream = context.get_stream_no_info(format!("{}-0", config.name)).await;
         let stream = stream.map_err(|error| format!("the name of the cluster is no name of a stream: {error}"))?;
         let (cluster, copies) = (config.name.to_string(), config.copies());
-        Ok(Arc::new(Self { client, context, stream, handle, cluster, copies }))
+        let allows_open = config.allow_open_server;
+        Ok(Arc::new(Self { client, context, stream, handle, cluster, copies, allows_open, seals }))
     }
 
     /// The name of the stream.
@@ -153,8 +159,7 @@ impl Wire {
     /// # Errors
     /// [`Error::Trimmed`], [`Error::Lost`] and [`Error::Diverged`] when it does not; the servers do not answer.
     pub(crate) async fn goes_on_from(&self, position: &Position) -> Result<(), Error> {
-        let (first, last) = self.bounds().await?;
-        let mut chain = Chain::behind(position, first, last)?;
+        let mut chain = Chain::behind(position, self.bounds().await?, &self.seals.journal)?;
         if chain.next() > position.index {
             return Ok(());
         }

@@ -249,6 +249,7 @@ fn detach(context: &Context) -> Result<(), Error> {
         "url",
         "replicas",
         "unsafe_single_server",
+        "allow_open_server",
         "acks",
         "journal_mb",
         "credentials",

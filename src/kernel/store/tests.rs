@@ -9,6 +9,7 @@ use fjall::PersistMode;
 use super::*;
 
 mod following;
+mod foreign;
 mod journal;
 mod reading;
 mod viewing;

@@ -192,7 +192,7 @@ impl WriterLoop {
     fn close(&mut self) {
         let closed = self.journal.append(&Body::Close).and_then(|position| {
             let Some(position) = position else { return Ok(()) };
-            self.journal.acknowledged(&position)?;
+            let position = self.journal.acknowledged(&position)?;
             self.store.batch_of(&Body::Close, Some(&position)).commit().map_err(|error| self.store.failed(error))
         });
         if let Err(error) = closed {
@@ -287,10 +287,8 @@ impl WriterLoop {
         self.room.wait_for(bytes);
         let started = Instant::now();
         let body = Body::Step { step, ops: Cow::Borrowed(&ops), erased: Cow::Borrowed(erased) };
-        let position = self.journal.append(&body)?;
-        if let Some(position) = &position {
-            self.journal.acknowledged(position)?;
-        }
+        let appended = self.journal.append(&body)?;
+        let position = appended.map(|position| self.journal.acknowledged(&position)).transpose()?;
         let batch = self.store.batch_of(&body, position.as_ref());
         let mark = position.and_then(|_| mark_of(&body));
         // The batch has copies of its own.

@@ -1,13 +1,17 @@
 //! How what a journal holds is read, by every reader alike.
 
+use std::sync::Arc;
+
+use agentsvc_systems::kernel::inputs::wire::Malformed;
 use sha2::{Digest, Sha256};
 
-use super::entry::{Body, Entry, Position};
+use super::entry::{BODY_BYTES_MAX, Body, Entry, Found, Position};
+use super::seal::Seal;
 use crate::kernel::store::Error;
 
-/// Reads encoded entries in the order of their numbers. What is void is passed over. What was acknowledged and is gone is an
-/// error: passed over, too, it would make all entries behind it void, and the reader would wait for ever, or a new owner go on
-/// without them.
+/// Reads encoded entries in the order of their numbers. What is void is passed over, and so is what nobody wrote who shares the
+/// journal. What was acknowledged and is gone is an error: passed over, too, it would make all entries behind it void, and the
+/// reader would wait for ever, or a new owner go on without them.
 #[derive(Clone, Debug)]
 pub struct Chain {
     newest: Position,
@@ -16,6 +20,9 @@ pub struct Chain {
     next: u64,
     /// The pieces that came since the newest entry, of one that is too large for one.
     pieces: Vec<u8>,
+    seal: Arc<Seal>,
+    /// The first message behind the newest entry that nobody wrote who shares the journal, or that was one and is damaged.
+    foreign: Option<u64>,
 }
 
 impl Chain {
@@ -23,7 +30,7 @@ impl Chain {
     ///
     /// # Errors
     /// [`Error::Trimmed`] when entries behind it were let go, [`Error::Lost`] when the journal ends before it.
-    pub fn behind(position: &Position, first: u64, last: u64) -> Result<Self, Error> {
+    pub fn behind(position: &Position, (first, last): (u64, u64), seal: &Arc<Seal>) -> Result<Self, Error> {
         if last < position.index {
             return Err(Error::Lost { index: last + 1 });
         }
@@ -31,7 +38,8 @@ impl Chain {
             return Err(Error::Trimmed { first });
         }
         let held = (first <= position.index).then_some(*position);
-        Ok(Self { newest: *position, held, next: position.index + u64::from(held.is_none()), pieces: Vec::new() })
+        let next = position.index + u64::from(held.is_none());
+        Ok(Self { newest: *position, held, next, pieces: Vec::new(), seal: Arc::clone(seal), foreign: None })
     }
 
     /// The number of the entry to give next; the first one is that at the position itself, where there still is one.
@@ -54,17 +62,28 @@ impl Chain {
             let is_same = held.hash == <[u8; 32]>::from(Sha256::digest(encoded));
             return if is_same { Ok(None) } else { Err(Error::Diverged { index: held.index }) };
         }
-        let accepted = self.newest.accept(number, encoded).map_err(|error| Error::Rows { source: error.into() })?;
-        let Some(entry) = accepted else {
-            self.pieces.clear();
-            return Ok(None);
-        };
-        self.together(entry)
+        match (self.newest.accept(number, encoded, &self.seal).map_err(unreadable)?, self.foreign) {
+            (Found::Valid(entry), _) => return self.together(entry),
+            // What it was made behind was acknowledged, and something else is there.
+            (Found::Unlinked, Some(index)) => return Err(Error::Lost { index }),
+            (Found::Void | Found::Unlinked, _) => self.pieces.clear(),
+            (Found::Foreign, _) => {
+                self.seal.pass_over(number);
+                self.foreign.get_or_insert(number);
+            }
+        }
+        Ok(None)
     }
 
     /// Puts the pieces of an entry together; one that came whole is given as it is.
     fn together(&mut self, Entry { position, body }: Entry) -> Result<Option<Entry>, Error> {
         let body = match body {
+            Body::Part { bytes } | Body::Last { bytes, .. } if self.pieces.len() + bytes.len() > BODY_BYTES_MAX => {
+                return Err(unreadable(Malformed::Part {
+                    what: "an entry in pieces".to_owned(),
+                    reason: "it is too large".to_owned(),
+                }));
+            }
             Body::Part { bytes } => {
                 self.pieces.extend_from_slice(&bytes);
                 return Ok(None);
@@ -74,12 +93,12 @@ impl Chain {
                 if <[u8; 32]>::from(Sha256::digest(&self.pieces)) != whole {
                     return Err(Error::Lost { index: position.index - 1 });
                 }
-                Body::from_bytes(&self.pieces).map_err(|error| Error::Rows { source: error.into() })?
+                Body::from_bytes(&self.pieces).map_err(unreadable)?
             }
             body => body,
         };
         self.pieces.clear();
-        self.newest = position;
+        (self.newest, self.foreign) = (position, None);
         Ok(Some(Entry { position, body }))
     }
 
@@ -90,4 +109,8 @@ impl Chain {
     pub fn end(&self, last: u64) -> Result<(), Error> {
         if self.next > last { Ok(()) } else { Err(Error::Lost { index: self.next }) }
     }
+}
+
+fn unreadable(error: Malformed) -> Error {
+    Error::Rows { source: error.into() }
 }

@@ -1,22 +1,29 @@
 //! Entries of a journal and their encoded form.
 //!
-//! An encoded entry is a version byte, a checksum and, compressed, `world, epoch, index, previous hash, kind` and what the
+//! An encoded entry is a [`Seal`], a version byte and, compressed, `world, epoch, index, previous hash, kind` and what the
 //! kind brings: for a step its mark, its records as they are stored, and the erased keys. Each entry names the hash of the
-//! valid one before it, so that a reader finds out when one was lost or comes from an owner that was fenced. With the checksum
-//! it finds out that an entry was damaged before it applies it, and not from the next one.
+//! valid one before it, so that a reader finds out when one was lost or comes from an owner that was fenced. By the seal it
+//! finds out what others wrote, or what was damaged, before it looks into it.
 
 use std::borrow::Cow;
+use std::io::{Error as IoError, Read as _};
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_systems::kernel::inputs::wire::{Malformed, Reader, put_bytes, put_number};
 use sha2::{Digest, Sha256};
-use xxhash_rust::xxh3::xxh3_64;
+
+use super::seal::Seal;
 
 /// The version of encoded entries that this release writes, and the newest that it reads.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// How hard zstd tries.
 const LEVEL: i32 = 1;
+/// Bytes of a body that is written and read: more than the largest group that a writer can come to.
+pub(super) const BODY_BYTES_MAX: usize = 2 * limit::STORE_BACKLOG_BYTES_MAX;
+/// Bytes that stand before the body, at most.
+const HEAD_BYTES_MAX: usize = 64;
 
 /// One entry, as a reader of the journal finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,48 +125,76 @@ impl Position {
     /// Encodes `body` as the entry `index` behind this one. Gives its position, too.
     ///
     /// # Errors
-    /// Those of compressing it.
-    pub fn encode(&self, index: u64, body: &Body<'_>) -> std::io::Result<(Self, Vec<u8>)> {
-        let epoch = self.epoch + u64::from(matches!(body, Body::Open { .. }));
+    /// Those of compressing it; it is too large, or there is no epoch left.
+    pub fn encode(&self, index: u64, body: &Body<'_>, seal: &Seal) -> std::io::Result<(Self, Vec<u8>)> {
+        let epoch = self.epoch.checked_add(u64::from(matches!(body, Body::Open { .. })));
+        let epoch = epoch.ok_or_else(|| IoError::other("there are no more epochs"))?;
         let mut plain = Vec::new();
         put_number(&mut plain, self.world.into());
         put_number(&mut plain, epoch);
         put_number(&mut plain, index);
         plain.extend_from_slice(&self.hash);
         put_body(&mut plain, body);
-        let compressed = zstd::stream::encode_all(plain.as_slice(), LEVEL)?;
-        let encoded = [&[VERSION][..], &xxh3_64(&compressed).to_le_bytes(), &compressed].concat();
+        if plain.len() > HEAD_BYTES_MAX + BODY_BYTES_MAX {
+            return Err(IoError::other(format!("an entry of {} bytes is too large for a journal", plain.len())));
+        }
+        let mut bytes = vec![VERSION];
+        zstd::stream::copy_encode(plain.as_slice(), &mut bytes, LEVEL)?;
+        let encoded = seal.close(&bytes);
         Ok((Self { epoch, index, hash: Sha256::digest(&encoded).into(), ..*self }, encoded))
     }
 
-    /// Reads the entry that stands at `index`, behind this one. `None` when it is void: its owner was fenced or took it
-    /// for another index, or an entry between the two was lost.
+    /// Reads the message that stands at `index`, behind this entry.
     ///
     /// # Errors
-    /// [`Malformed`]: it is not what was written, or a later release wrote it.
-    pub fn accept(&self, index: u64, encoded: &[u8]) -> Result<Option<Entry>, Malformed> {
-        let (version, rest) = encoded.split_first().ok_or(Malformed::Short)?;
+    /// [`Malformed`]: one of those who share the journal wrote it, but a later release, or it is too large.
+    pub fn accept(&self, index: u64, message: &[u8], seal: &Seal) -> Result<Found, Malformed> {
+        let Some(bytes) = seal.open(message) else { return Ok(Found::Foreign) };
+        let (version, compressed) = bytes.split_first().ok_or(Malformed::Short)?;
         if *version != VERSION {
             return Err(Malformed::Unknown { what: "version", found: (*version).into() });
         }
-        let (checksum, compressed) = rest.split_first_chunk().ok_or(Malformed::Short)?;
-        let damaged = |reason| Malformed::Part { what: "an entry".to_owned(), reason };
-        if xxh3_64(compressed).to_le_bytes() != *checksum {
-            return Err(damaged("its checksum is wrong".to_owned()));
-        }
-        let plain = zstd::stream::decode_all(compressed).map_err(|error| damaged(error.to_string()))?;
+        let plain = decompress(compressed)?;
         let mut reader = Reader(&plain);
         let (world, epoch, own_index) = (reader.number()?, reader.number()?, reader.number()?);
         let previous = reader.take(32)?;
+        if world != u64::from(self.world) || own_index != index || epoch < self.epoch {
+            return Ok(Found::Void);
+        }
+        if previous != self.hash {
+            return Ok(Found::Unlinked);
+        }
         let body = read_body(&mut reader)?;
-        let is_owner = match body {
-            Body::Open { .. } => epoch > self.epoch,
-            _ => epoch == self.epoch,
-        };
-        let is_valid = world == u64::from(self.world) && own_index == index && previous == self.hash && is_owner;
-        let position = Self { world: self.world, epoch, index, hash: Sha256::digest(encoded).into() };
-        Ok(is_valid.then_some(Entry { position, body }))
+        let opened = u64::from(matches!(body, Body::Open { .. }));
+        if self.epoch.checked_add(opened) != Some(epoch) {
+            return Ok(Found::Void);
+        }
+        let position = Self { world: self.world, epoch, index, hash: Sha256::digest(message).into() };
+        Ok(Found::Valid(Entry { position, body }))
     }
+}
+
+/// What a message of the log is, behind some entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The next entry.
+    Valid(Entry),
+    /// Its owner was fenced, or took it for another index.
+    Void,
+    /// It was made for this place, but behind another entry: its maker was fenced, or that entry is missing.
+    Unlinked,
+    /// Nobody who shares the journal wrote it, or it is not what was written.
+    Foreign,
+}
+
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let damaged = |reason: String| Malformed::Part { what: "an entry".to_owned(), reason };
+    let failed = |error: IoError| damaged(error.to_string());
+    let most = HEAD_BYTES_MAX + BODY_BYTES_MAX;
+    let mut plain = Vec::new();
+    let decoder = zstd::stream::Decoder::with_buffer(compressed).map_err(failed)?;
+    decoder.take(most as u64 + 1).read_to_end(&mut plain).map_err(failed)?;
+    if plain.len() <= most { Ok(plain) } else { Err(damaged("it is too large".to_owned())) }
 }
 
 fn put_body(out: &mut Vec<u8>, body: &Body<'_>) {

@@ -6,6 +6,7 @@
 
 pub mod chain;
 pub mod entry;
+pub mod seal;
 pub mod shared;
 
 use std::borrow::Cow;
@@ -53,11 +54,12 @@ pub trait Journal: Send {
     /// [`Error::Fenced`] when the world has another owner by now; those of the journal.
     fn append(&mut self, body: &Body<'_>) -> Result<Option<Position>, Error>;
 
-    /// Waits until the entry at `position`, and all before it, are durable.
+    /// Waits until the entry at `position`, the newest one, and all before it are durable. Gives where it stands: behind the place
+    /// that it was made for, if messages of others came there first.
     ///
     /// # Errors
     /// [`Error::Fenced`] when it was not taken because the world has another owner; those of the journal.
-    fn acknowledged(&mut self, position: &Position) -> Result<(), Error>;
+    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error>;
 
     /// The valid entries behind `position`, in order.
     ///
@@ -89,8 +91,8 @@ impl Journal for Local {
         Ok(None)
     }
 
-    fn acknowledged(&mut self, _position: &Position) -> Result<(), Error> {
-        Ok(())
+    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error> {
+        Ok(*position)
     }
 
     fn read(&self, _position: &Position) -> Result<Entries<'_>, Error> {
@@ -209,10 +211,8 @@ impl Store {
     /// # Errors
     /// Those of the journal and of writing the store.
     pub(crate) fn append(&self, journal: &mut dyn Journal, body: &Body<'_>) -> Result<(), Error> {
-        let position = journal.append(body)?;
-        if let Some(position) = &position {
-            journal.acknowledged(position)?;
-        }
+        let appended = journal.append(body)?;
+        let position = appended.map(|position| journal.acknowledged(&position)).transpose()?;
         self.batch_of(body, position.as_ref()).commit().map_err(|error| self.failed(error))
     }
 

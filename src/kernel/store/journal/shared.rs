@@ -7,14 +7,17 @@
 //! 2. What a reader finds is valid if [`Chain`] says so, for every reader alike.
 //! 3. Who takes over appends an opening, and owns the world when all up to it has been read and it is valid.
 //! 4. When an answer is lost, what stands at the number is read back: this entry, another's, or nothing yet.
-//! 5. Who finds another's entry there is fenced.
+//! 5. Who finds another's entry there is fenced. Who finds a message there that is no entry, of one who does not share the journal,
+//!    makes its own anew for the next number. So one is on its way at a time: one behind it would be void.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
+use agentsvc_systems::kernel::inputs::wire::Malformed;
 use sha2::{Digest, Sha256};
 
 use super::chain::Chain;
-use super::entry::{Body, Position};
+use super::entry::{Body, Found, Position};
+use super::seal::Seal;
 use super::{Entries, Journal};
 use crate::kernel::store::Error;
 
@@ -35,6 +38,9 @@ pub type Numbered<'a> = Box<dyn Iterator<Item = Result<(u64, Vec<u8>), Error>> +
 
 /// A log that numbers what it stores from 1 on.
 pub trait Log: Send {
+    /// What entries are sealed with.
+    fn seal(&self) -> &Arc<Seal>;
+
     /// Sends an encoded entry that is to get `number`, behind all that were sent before, and does not wait.
     ///
     /// # Errors
@@ -80,14 +86,26 @@ pub struct Shared<L> {
     newest: Position,
     /// The number of the last entry that was made.
     last: u64,
-    /// What was sent and not yet found durable, the oldest first.
-    sent: VecDeque<(Position, Vec<u8>)>,
+    /// What was sent and not yet found durable.
+    sent: Option<Sent>,
+    /// Where an entry was to stand that came to stand elsewhere, and where that is.
+    moved: (Position, Position),
+}
+
+/// An entry that was sent.
+struct Sent {
+    /// What it was made behind.
+    behind: Position,
+    position: Position,
+    encoded: Vec<u8>,
+    /// It is a piece of an entry, not the end of one.
+    is_part: bool,
 }
 
 impl<L: Log> Shared<L> {
     /// The journal of the world of `position`, behind which a takeover reads: that of the node's store.
     pub fn new(log: L, position: Position) -> Self {
-        Self { log, newest: position, last: 0, sent: VecDeque::new() }
+        Self { log, newest: position, last: 0, sent: None, moved: (position, position) }
     }
 
     /// The newest entry that was made or, by [`Journal::open`], read.
@@ -96,14 +114,13 @@ impl<L: Log> Shared<L> {
     }
 
     fn send(&mut self, body: &Body<'_>) -> Result<Position, Error> {
-        let (position, encoded) = self.newest.encode(self.last + 1, body).map_err(unusable)?;
-        let newest = if encoded.len() <= ENTRY_BYTES_MAX {
-            self.hand_over(position, encoded)?
+        self.settle()?;
+        let (position, encoded) = self.newest.encode(self.last + 1, body, self.log.seal()).map_err(unusable)?;
+        if encoded.len() <= ENTRY_BYTES_MAX {
+            self.hand_over(position, encoded, false)
         } else {
-            self.send_in_pieces(&body.to_bytes())?
-        };
-        self.newest = newest;
-        Ok(newest)
+            self.send_in_pieces(&body.to_bytes())
+        }
     }
 
     /// Sends a body in as many entries as it takes. Only the last one is the newest from then on.
@@ -113,33 +130,66 @@ impl<L: Log> Shared<L> {
         let last = pieces.next_back().unwrap_or_default();
         for piece in pieces {
             let part = Body::Part { bytes: piece.into() };
-            let (position, encoded) = self.newest.encode(self.last + 1, &part).map_err(unusable)?;
-            self.hand_over(position, encoded)?;
+            let (position, encoded) = self.newest.encode(self.last + 1, &part, self.log.seal()).map_err(unusable)?;
+            self.hand_over(position, encoded, true)?;
+            self.settle()?;
         }
         let end = Body::Last { whole, bytes: last.into() };
-        let (position, encoded) = self.newest.encode(self.last + 1, &end).map_err(unusable)?;
-        self.hand_over(position, encoded)
+        let (position, encoded) = self.newest.encode(self.last + 1, &end, self.log.seal()).map_err(unusable)?;
+        self.hand_over(position, encoded, false)
     }
 
-    fn hand_over(&mut self, position: Position, encoded: Vec<u8>) -> Result<Position, Error> {
+    fn hand_over(&mut self, position: Position, encoded: Vec<u8>, is_part: bool) -> Result<Position, Error> {
         self.log.send(position.index, &encoded)?;
+        self.sent = Some(Sent { behind: self.newest, position, encoded, is_part });
         self.last = position.index;
-        self.sent.push_back((position, encoded));
+        if !is_part {
+            self.newest = position;
+        }
         Ok(position)
     }
 
-    /// Waits until the oldest entry that was sent is durable.
-    fn settle_oldest(&mut self) -> Result<(), Error> {
-        let Some((position, encoded)) = self.sent.front() else { return Ok(()) };
-        while self.log.answer(position.index)? != Answer::Stored(position.index) {
-            match self.log.get(position.index)? {
+    /// Waits until what was sent is durable.
+    fn settle(&mut self) -> Result<(), Error> {
+        while let Some(Sent { position, encoded, .. }) = &self.sent {
+            let number = position.index;
+            if self.log.answer(number)? == Answer::Stored(number) {
+                break;
+            }
+            match self.log.get(number)? {
                 Some(there) if there == *encoded => break,
-                Some(_) => return Err(Error::Fenced { epoch: position.epoch + 1 }),
-                None => self.log.send(position.index, encoded)?,
+                Some(_) => self.move_on()?,
+                None => self.log.send(number, encoded)?,
             }
         }
-        self.sent.pop_front();
+        self.sent = None;
         Ok(())
+    }
+
+    /// Makes what was sent anew, for the first number behind messages that are no entries.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when there is an entry of another one.
+    fn move_on(&mut self) -> Result<(), Error> {
+        let Some(Sent { behind, position, encoded, is_part }) = self.sent.take() else { return Ok(()) };
+        let (seal, unreadable) = (self.log.seal(), |error: Malformed| Error::Rows { source: error.into() });
+        let mut number = position.index;
+        while let Some(there) = self.log.get(number)? {
+            match behind.accept(number, &there, seal).map_err(unreadable)? {
+                Found::Valid(_) | Found::Unlinked => return Err(Error::Fenced { epoch: behind.epoch + 1 }),
+                Found::Foreign => seal.pass_over(number),
+                Found::Void => {}
+            }
+            number += 1;
+        }
+        let Found::Valid(own) = behind.accept(position.index, &encoded, seal).map_err(unreadable)? else {
+            return Err(Error::Lost { index: position.index });
+        };
+        let (new, encoded) = behind.encode(number, &own.body, seal).map_err(unusable)?;
+        let made_for = if self.moved.1 == position { self.moved.0 } else { position };
+        self.moved = (made_for, new);
+        self.newest = behind;
+        self.hand_over(new, encoded, is_part).map(drop)
     }
 
     fn open_behind(&mut self, before: &Position, node: &str) -> Result<(), Error> {
@@ -148,7 +198,7 @@ impl<L: Log> Shared<L> {
         (self.newest, self.last) = (newest.map_or(*before, |entry| entry.position), bounds.1);
         let behind = self.newest;
         let open = self.send(&Body::Open { node: node.into() })?;
-        self.acknowledged(&open)?;
+        let open = self.acknowledged(&open)?;
         // Stored is not yet valid: what was read may have been an old copy.
         match self.read(&behind)?.next().transpose()? {
             Some(entry) if entry.position == open => Ok(()),
@@ -157,8 +207,9 @@ impl<L: Log> Shared<L> {
     }
 
     /// The valid entries behind `position`, of a log with these oldest and newest numbers.
-    fn read_within(&self, position: &Position, (first, last): (u64, u64)) -> Result<Entries<'_>, Error> {
-        let mut chain = Chain::behind(position, first, last)?;
+    fn read_within(&self, position: &Position, bounds: (u64, u64)) -> Result<Entries<'_>, Error> {
+        let mut chain = Chain::behind(position, bounds, self.log.seal())?;
+        let last = bounds.1;
         let numbered = self.log.read(chain.next())?;
         let mut numbered = numbered.take_while(move |entry| !matches!(entry, Ok((number, _)) if *number > last));
         let mut is_over = false;
@@ -183,7 +234,7 @@ impl<L: Log> Shared<L> {
 
 impl<L: Log> Journal for Shared<L> {
     fn open(&mut self, node: &str) -> Result<(), Error> {
-        self.sent.clear();
+        self.sent = None;
         let before = self.newest;
         let opened = self.open_behind(&before, node);
         if opened.is_err() {
@@ -196,11 +247,9 @@ impl<L: Log> Journal for Shared<L> {
         self.send(body).map(Some)
     }
 
-    fn acknowledged(&mut self, position: &Position) -> Result<(), Error> {
-        while self.sent.front().is_some_and(|(oldest, _)| oldest.index <= position.index) {
-            self.settle_oldest()?;
-        }
-        Ok(())
+    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error> {
+        self.settle()?;
+        Ok(if self.moved.0 == *position { self.moved.1 } else { *position })
     }
 
     fn read(&self, position: &Position) -> Result<Entries<'_>, Error> {

@@ -9,15 +9,16 @@ use agentsvc_components::kernel::step::StepMark;
 use agentsvc_systems::kernel::engine::Commit;
 use parking_lot::Mutex;
 
-use super::journal::{Numbers, memory};
+use super::journal::{KEY, Numbers, memory};
 use super::writing::{outlets, put};
 use super::*;
 use crate::kernel::store::journal::entry::{Body, Entry, Position};
+use crate::kernel::store::journal::seal::Seal;
 use crate::kernel::store::journal::{Journal, MARK_KEY, Origin};
 use crate::kernel::store::writer::Writer;
 
 /// A step with a record of so many bytes that do not compress.
-fn large(bytes: usize) -> Body<'static> {
+pub(super) fn large(bytes: usize) -> Body<'static> {
     let mut random = 1_u64;
     let value = std::iter::repeat_with(|| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -48,7 +49,8 @@ fn what_is_too_large_for_one_entry_travels_in_pieces_and_counts_with_the_last() 
     let whole = log.lock().entries.clone();
     log.lock().entries.remove(&(opened.index + 2));
     assert!(matches!(read(&opened), Err(Error::Lost { .. })));
-    let (_, other) = opened.encode(opened.index + 2, &Body::Part { bytes: Cow::Borrowed(b"other") }).unwrap();
+    let (_, other) =
+        opened.encode(opened.index + 2, &Body::Part { bytes: Cow::Borrowed(b"other") }, &Seal::new(&KEY)).unwrap();
     log.lock().entries.insert(opened.index + 2, other);
     assert!(matches!(read(&opened), Err(Error::Lost { .. })));
 

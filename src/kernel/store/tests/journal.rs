@@ -18,7 +18,8 @@ use proptest::prelude::*;
 
 use super::writing::{Seen, commit, outlets, put};
 use super::*;
-use crate::kernel::store::journal::entry::{Body, Entry, Position};
+use crate::kernel::store::journal::entry::{Body, Entry, Found, Position};
+use crate::kernel::store::journal::seal::Seal;
 use crate::kernel::store::journal::shared::{Answer, Log, Numbered, Shared};
 use crate::kernel::store::journal::{Journal, Local, POSITION_KEY};
 use crate::kernel::store::sweep::Sweeper;
@@ -35,22 +36,42 @@ pub(super) struct Numbers {
     lost_answers: usize,
     /// So many appends get lost.
     lost_appends: usize,
+    /// Each comes just before an append, from the last one on, unless it is empty.
+    pub(super) intruders: Vec<Vec<u8>>,
 }
 
 /// One node's way to [`Numbers`].
 pub(super) struct Memory {
     log: Arc<Mutex<Numbers>>,
+    seal: Arc<Seal>,
     answers: BTreeMap<u64, Answer>,
 }
 
 /// A journal in `log`, for a store at `position`.
 pub(super) fn memory(log: &Arc<Mutex<Numbers>>, position: Position) -> Shared<Memory> {
-    Shared::new(Memory { log: log.clone(), answers: BTreeMap::new() }, position)
+    sealed(log, position, &Arc::new(Seal::new(&KEY)))
+}
+
+/// What nodes of tests seal with.
+pub(super) const KEY: [u8; 32] = [7; 32];
+
+/// A journal in `log`, for a store at `position`, that counts what is not sealed.
+pub(super) fn sealed(log: &Arc<Mutex<Numbers>>, position: Position, seal: &Arc<Seal>) -> Shared<Memory> {
+    Shared::new(Memory { log: log.clone(), seal: seal.clone(), answers: BTreeMap::new() }, position)
 }
 
 impl Log for Memory {
+    fn seal(&self) -> &Arc<Seal> {
+        &self.seal
+    }
+
     fn send(&mut self, number: u64, encoded: &[u8]) -> Result<(), Error> {
         let mut log = self.log.lock();
+        if let Some(intruder) = log.intruders.pop().filter(|it| !it.is_empty()) {
+            log.last += 1;
+            let got = log.last;
+            log.entries.insert(got, intruder);
+        }
         if log.lost_appends > 0 {
             log.lost_appends -= 1;
         } else if log.last + 1 == number || log.takes_all {
@@ -282,7 +303,7 @@ fn what_was_fenced_releases_nothing_and_no_reader_sees_it() {
 }
 
 /// A log of an opening and four entries, and what a reader from the start finds there.
-fn five_entries() -> (Arc<Mutex<Numbers>>, Shared<Memory>, Vec<Entry>) {
+pub(super) fn five_entries() -> (Arc<Mutex<Numbers>>, Shared<Memory>, Vec<Entry>) {
     let log = Arc::default();
     let mut journal = memory(&log, Position::default());
     journal.open("node").unwrap();
@@ -296,7 +317,7 @@ fn five_entries() -> (Arc<Mutex<Numbers>>, Shared<Memory>, Vec<Entry>) {
 }
 
 /// What a reader behind `position` comes to: the entries, or what is wrong.
-fn found(journal: &dyn Journal, position: &Position) -> Result<usize, Error> {
+pub(super) fn found(journal: &dyn Journal, position: &Position) -> Result<usize, Error> {
     journal.read(position)?.try_fold(0, |count, entry| entry.map(|_| count + 1))
 }
 
@@ -375,25 +396,26 @@ fn body() -> impl Strategy<Value = Body<'static>> {
 
 proptest! {
     #[test]
-    fn an_entry_is_read_as_it_was_written_and_any_other_byte_is_an_error(
+    fn an_entry_is_read_as_it_was_written_and_with_any_other_byte_it_is_none(
         body in body(),
         (world, epoch, index) in (any::<u16>(), 0..u64::MAX - 1, 0..u64::MAX - 1),
         hash in any::<[u8; 32]>(),
         (at, flip) in (any::<prop::sample::Index>(), 1_u8..),
     ) {
-        let before = Position { world, epoch, index, hash };
+        let (before, seal) = (Position { world, epoch, index, hash }, Seal::new(&KEY));
         prop_assert_eq!(Position::from_bytes(&before.to_bytes()), Some(before));
-        let (position, mut encoded) = before.encode(index + 1, &body).unwrap();
-        let read = before.accept(index + 1, &encoded).unwrap();
-        prop_assert_eq!(read, Some(Entry { position, body }));
-        prop_assert_eq!(before.accept(index + 2, &encoded).unwrap(), None, "of another place");
+        let (position, mut encoded) = before.encode(index + 1, &body, &seal).unwrap();
+        let read = before.accept(index + 1, &encoded, &seal).unwrap();
+        prop_assert_eq!(read, Found::Valid(Entry { position, body }));
+        prop_assert_eq!(before.accept(index + 2, &encoded, &seal).unwrap(), Found::Void, "of another place");
         let other = Position { hash: [0; 32], ..before };
-        prop_assert!(hash == [0; 32] || other.accept(index + 1, &encoded).unwrap().is_none(), "behind another");
+        prop_assert!(hash == [0; 32] || other.accept(index + 1, &encoded, &seal).unwrap() == Found::Unlinked);
         let later = Position { epoch: epoch + 1, ..before };
-        prop_assert_eq!(later.accept(index + 1, &encoded).unwrap(), None, "of an owner that was fenced");
+        prop_assert_eq!(later.accept(index + 1, &encoded, &seal).unwrap(), Found::Void, "of an owner that was fenced");
+        let stranger = before.accept(index + 1, &encoded, &Seal::new(&[8; 32])).unwrap();
+        prop_assert_eq!(stranger, Found::Foreign, "of those who have another key");
         let place = at.index(encoded.len());
         encoded[place] ^= flip;
-        let damaged = before.accept(index + 1, &encoded);
-        prop_assert!(damaged.is_err(), "before anything of it is applied");
+        prop_assert_eq!(before.accept(index + 1, &encoded, &seal).unwrap(), Found::Foreign, "before it is looked into");
     }
 }

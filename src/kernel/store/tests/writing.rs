@@ -370,8 +370,8 @@ impl Journal for Failing {
         Err(Error::Io { path: "world".into(), source: self.0.into() })
     }
 
-    fn acknowledged(&mut self, _position: &Position) -> Result<(), Error> {
-        Ok(())
+    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error> {
+        Ok(*position)
     }
 
     fn read(&self, _position: &Position) -> Result<Entries<'_>, Error> {

@@ -83,7 +83,8 @@ impl Clustered {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| error.to_string())?;
         let (node, url) = (config.node.as_deref().unwrap_or_default(), config.url.as_deref().unwrap_or_default());
-        let wire = handle.block_on(Wire::connect(config, Seals::new(&secret, u64::from_ne_bytes(random)), handle.clone()))?;
+        let wire =
+            handle.block_on(Wire::connect(config, Seals::new(&secret, u64::from_ne_bytes(random)), handle.clone()))?;
         let members = Arc::new(Members::new(node, url, u64::from_ne_bytes(random)));
         let (tell, events) = crossbeam_channel::unbounded();
         let (shown, exchange) = (Arc::default(), Arc::default());

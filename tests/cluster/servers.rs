@@ -181,9 +181,7 @@ impl Servers {
 
     fn ask<T>(&self, work: impl AsyncFnOnce(Context) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-        runtime.block_on(async {
-            work(jetstream::new(self.connect(0).await)).await
-        })
+        runtime.block_on(async { work(jetstream::new(self.connect(0).await)).await })
     }
 
     fn launch(&mut self, at: usize) {

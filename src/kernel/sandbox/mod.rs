@@ -36,8 +36,8 @@ mod terminal;
 mod variables;
 mod workspace;
 
-pub use super::places::Place;
 pub use crate::kernel::openat2::Resolver;
+pub use agentsvc_api::http::places::Place;
 pub use bounds::Bound;
 pub use bounds::cgroup::divide as divide_cgroup;
 pub use command::{Commands, Ran, Request};

@@ -27,6 +27,7 @@ pub mod history;
 pub mod hook;
 pub mod http;
 pub mod inbox;
+pub mod injection;
 pub mod knowledge;
 pub mod log;
 pub mod mcp;
@@ -132,6 +133,7 @@ const LIST: &[HttpDomain] = &[
     delivery::DOMAIN,
     hook::DOMAIN,
     inbox::DOMAIN,
+    injection::DOMAIN,
     event_hook::DOMAIN,
     channel::DOMAIN,
     people::DOMAIN,

@@ -1,7 +1,7 @@
 //! A message of an adapter in the form that the world knows.
 
 use agentsvc_components::channel::message::{ChatCommand, ChatEvent, Sender};
-use agentsvc_components::kernel::limit::MESSAGE_BYTES_MAX;
+use agentsvc_components::kernel::limit::{MESSAGE_BYTES_MAX, SCAN_INLINE_BYTES_MAX};
 use agentsvc_systems::channel::limits::CHAT_BLOCKS_MAX;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub(super) fn event(
     Ok((event, media))
 }
 
-/// What an agent reads in place of files, scanned like all that a chat says.
+/// What an agent reads in place of files, scanned like all that a chat says, and cut at [`SCAN_INLINE_BYTES_MAX`].
 /// Some platforms have a secret of the adapter in the URLs of their files: `masked` takes it out.
 pub(super) fn stand_in(
     files: &[Media],
@@ -93,7 +93,9 @@ pub(super) fn stand_in(
         masked(Media { caption, ..media.clone() }.as_text())
     };
     let lines: Vec<String> = files.iter().take(CHAT_BLOCKS_MAX).map(line).collect();
-    shield(injection, "a message of a chat", lines.join("\n"))
+    let mut text = lines.join("\n");
+    text.truncate(text.floor_char_boundary(SCAN_INLINE_BYTES_MAX));
+    shield(injection, "a message of a chat", text).here()
 }
 
 /// What tells it from others of its conversation. A button that is pressed names the message that it is on: that one may be

@@ -24,9 +24,9 @@ use super::takes::Takes;
 use super::wire::Content;
 use super::wire::bytes::{FILE_BYTES_MAX, FileBytes};
 use super::wire::content::Recording;
-use crate::kernel::places::Places;
 use crate::tool::files::{in_workspace, sentence};
 use crate::tool::toolset::Context;
+use agentsvc_api::http::places::Places;
 
 /// Files that go out at once: each takes five times its size while it is written.
 static UNDER_WAY: Semaphore = Semaphore::const_new(2);

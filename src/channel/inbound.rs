@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use agentsvc_api::http::cpu::{self, Asker};
 use agentsvc_components::channel::message::ChatEvent;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::channel::{PendingCommands, ReceiveMessage, Received, SetInstances, Why};
 use agentsvc_systems::injection::InjectionPolicy;
@@ -12,10 +14,12 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 
 use super::instance::Instance;
 use super::registry::Registry;
+use super::wire::content::Media;
 use super::wire::event::Message;
 use super::{chat_command, convert, media, rules};
 
@@ -160,13 +164,38 @@ pub(super) async fn pump(
     }
 }
 
+/// The message as the world takes it, or why it is left out. Of a long one the scan takes long, too.
+async fn converted(
+    instance: Arc<Instance>,
+    message: Box<Message>,
+    bytes: usize,
+    injection: InjectionPolicy,
+) -> Result<(Box<Message>, Result<(ChatEvent, Vec<Media>), String>), JoinError> {
+    let account = instance.status.lock().ready.account_id.clone();
+    let convert = move || {
+        let masked = |text| instance.masked(text);
+        let converted = convert::event(&message, instance.name(), account.as_deref(), injection, masked);
+        (message, converted)
+    };
+    if bytes <= limit::SCAN_INLINE_BYTES_MAX {
+        Ok(convert())
+    } else {
+        cpu::run(Asker::daemon("channel"), convert).await
+    }
+}
+
 /// Brings one message. Its files are fetched behind it: a slow one keeps neither its chat nor others waiting.
 async fn bring(registry: Arc<Registry>, instance: Arc<Instance>, incoming: Incoming, fetches: Arc<Semaphore>) {
-    let Incoming { mut message, place, .. } = incoming;
+    let Incoming { message, place, bytes, .. } = incoming;
     let injection = *registry.api.services.state::<InjectionPolicy>();
-    let account = instance.status.lock().ready.account_id.clone();
-    let masked = |text| instance.masked(text);
-    let (event, files) = match convert::event(&message, instance.name(), account.as_deref(), injection, masked) {
+    let (mut message, converted) = match converted(Arc::clone(&instance), message, bytes, injection).await {
+        Ok(converted) => converted,
+        Err(error) => {
+            tracing::error!(channel = instance.name(), %error, "a message of a channel could not be read");
+            return;
+        }
+    };
+    let (event, files) = match converted {
         Ok(converted) => converted,
         Err(why) => {
             tracing::warn!(channel = instance.name(), %why, "a message of a channel was left out");

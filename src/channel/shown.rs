@@ -27,7 +27,7 @@ pub(super) fn one_line(name: &str) -> String {
 /// The name of a file that is kept: one line, and nothing that looks like orders.
 pub(super) fn file_name(name: &str, injection: InjectionPolicy) -> String {
     let name = one_line(name).replace(['/', '\\'], "_");
-    match shield(injection, "the name of a file", name.clone()).found {
+    match shield(injection, "the name of a file", name.clone()).here().found {
         Some(_) => "file".to_owned(),
         None => name,
     }
@@ -42,7 +42,7 @@ pub(super) fn scan(event: &mut ChatEvent, injection: InjectionPolicy) {
     let name = &event.sender.name;
     let is_named = event.is_group && !name.is_empty();
     let whole = if is_named { format!("{name}: {}", event.text) } else { event.text.to_string() };
-    let Shielded { text, found } = shield(injection, "a message of a chat", whole.clone());
+    let Shielded { text, found } = shield(injection, "a message of a chat", whole.clone()).here();
     event.found.extend(found.map(|found| *found));
     if text != whole {
         event.shielded = Some(text.into());

@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use agentsvc_api::Api;
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::http::cpu::Asker;
 use agentsvc_api::inbox::host::{Inbox, InboxState};
+use agentsvc_api::injection::{Unscanned, shielded};
 use agentsvc_components::hook::{HookCallId, HookKind};
 use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::slot::Slot;
@@ -16,7 +18,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
 use agentsvc_systems::agent::{FindSharedAgent, GetAgent};
 use agentsvc_systems::hook::{HookCallView, ReleaseHookCall, SendHookCall, limits};
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::kernel::entities::List;
 use agentsvc_systems::kernel::record::hex;
 use parking_lot::Mutex;
@@ -154,7 +156,10 @@ impl Watch {
             Err(refusal) => return Err(Stop::All(refusal.to_string())),
         };
         let text = format!("[INBOX FILE: {}]\n{body}", on_a_line(&shown));
-        let sent = bridge.ask(command(agent, &shown, text, digest, policy)).await;
+        let sent = match shielded(Asker::daemon("inbox"), policy, "a file of the inbox", text).await {
+            Ok(shielded) => bridge.ask(command(agent, &shown, shielded, digest)).await,
+            Err(Unscanned) => return put_aside("it could not be scanned"),
+        };
         let view = match sent {
             Ok(view) => view,
             Err(refusal) if refusal.kind == RefusalKind::BadRequest => return put_aside(&refusal.to_string()),
@@ -212,8 +217,8 @@ async fn find(bridge: &Bridge, wanted: &str) -> Result<AgentId, Refusal> {
     }
 }
 
-fn command(agent: AgentId, name: &str, text: String, digest: [u8; 32], policy: InjectionPolicy) -> SendHookCall {
-    let Shielded { text: message, found } = shield(policy, "a file of the inbox", text);
+fn command(agent: AgentId, name: &str, shielded: Shielded, digest: [u8; 32]) -> SendHookCall {
+    let Shielded { text: message, found } = shielded;
     let mut id = [0; 16];
     // The same file has the same id until its key is released; then the time tells them apart.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos().to_be_bytes();

@@ -20,7 +20,6 @@ pub(crate) mod memory;
 pub(crate) mod oauth;
 pub(crate) mod openat2;
 pub(crate) mod percent;
-pub mod places;
 pub(crate) mod removal;
 pub mod retention;
 pub mod sandbox;

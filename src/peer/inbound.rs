@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_api::http::cpu::Asker;
+use agentsvc_api::injection::shielded;
 use agentsvc_api::peer::audit_kinds;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, FindSharedAgent, GetAgent};
-use agentsvc_systems::injection::{Shielded, shield};
+use agentsvc_systems::injection::Shielded;
 use agentsvc_systems::peer::limits::{PEER_ANSWER_BYTES_MAX, PEER_MESSAGE_BYTES_MAX};
 use agentsvc_systems::turn::{NewMessage, SendMessage, TurnReply, refused_tokens};
 use serde_json::json;
@@ -118,7 +120,7 @@ async fn say(
     network.turn_begins(node_id, session).await?;
     let mut begun = Begun { network: Arc::clone(network), node_id: node_id.to_owned(), tokens: 0 };
     let policy = network.injection;
-    let shielded = tokio::task::spawn_blocking(move || shield(policy, "another node", text)).await;
+    let shielded = shielded(Asker::daemon("peer"), policy, "another node", text).await;
     let Shielded { text, found } = shielded.map_err(|_| Refused::new(INTERNAL, "the message could not be scanned"))?;
     let message = NewMessage {
         origin: Origin::Peer,

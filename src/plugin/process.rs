@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::fault::Fault;
-use crate::kernel::places::{Place, Places};
 use crate::kernel::sandbox::{Commands, Process, Server, ServerInput, ServerOutput, ServerProgram};
+use agentsvc_api::http::places::{Place, Places};
 
 /// Bytes of an answer, with all else that is written for it.
 pub(super) const OUTPUT_BYTES_MAX: usize = 4 << 20;

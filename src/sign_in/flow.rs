@@ -18,8 +18,8 @@ use super::provider::{Known, Provider};
 use super::state::{States, challenge};
 use crate::kernel::config::Secret;
 use crate::kernel::oauth::{Answer as Answered, Reach, basic, host, is_word};
-use crate::kernel::places::{Place, Places};
 use crate::kernel::settings::Settings;
+use agentsvc_api::http::places::{Place, Places};
 
 /// How long one waits for its turn to ask a provider.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);

@@ -1,10 +1,11 @@
 //! What a result brings into its turn: its sources, and the shield around what looks like orders. Decided here for all
 //! tools; a tool says at most what it has read ([`Ended::Read`](crate::tool::toolset::Ended)).
 
-use agentsvc_components::kernel::limit;
+use agentsvc_api::http::cpu::Asker;
+use agentsvc_api::injection::shielded;
 use agentsvc_components::kernel::taint::{Taint, UntrustedContent};
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::taint::{Brings, brings, labelled};
 use serde_json::Value;
 
@@ -29,14 +30,10 @@ pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, 
         return Shown { text, brought: None, withheld: false };
     }
     let tool = run.call.name.clone();
-    let Shielded { text, found } = if text.len() <= limit::SCAN_INLINE_BYTES_MAX {
-        shield(policy, &tool, text)
-    } else {
-        let name = tool.clone();
-        let scanned = tokio::task::spawn_blocking(move || shield(policy, &name, text)).await;
-        // A scanner that failed must not let through what it was to look at.
-        scanned.unwrap_or_else(|_| Shielded { text: "The result could not be scanned.".to_owned(), found: None })
-    };
+    let scanned = shielded(Asker::agent(run.holder), policy, &tool, text).await;
+    // A scanner that failed must not let through what it was to look at.
+    let failed = |_| Shielded { text: "The result could not be scanned.".to_owned(), found: None };
+    let Shielded { text, found } = scanned.unwrap_or_else(failed);
     if let Some(found) = &found {
         let ToolRun { agent, attempt, index, .. } = run;
         let reasons = found.reasons.join(",");

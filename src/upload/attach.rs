@@ -25,7 +25,7 @@ use super::kind;
 use super::kind::Class;
 use super::pdf::{PdfReader, PdfText};
 use super::uploads::{Uploads, failed};
-use crate::kernel::places::{Place, Places};
+use agentsvc_api::http::places::{Place, Places};
 
 /// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.
 const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;

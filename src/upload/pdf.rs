@@ -16,7 +16,7 @@ use agentsvc_components::kernel::limit::{ATTACHMENT_CHARS_MAX, PDF_SECS_MAX, PDF
 use uuid::Uuid;
 
 use super::attach::place;
-use crate::kernel::places::Places;
+use agentsvc_api::http::places::Places;
 
 /// The subcommand that reads.
 pub(crate) const COMMAND: &str = "pdf-text";

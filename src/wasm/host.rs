@@ -24,11 +24,11 @@ use super::capability::is_plain;
 use super::{Capabilities, Host, HostCall, Limits, run};
 use crate::approval::config::Approval;
 use crate::kernel::egress::Request as Fetch;
-use crate::kernel::places::Places;
 use crate::kernel::sandbox::{Asked, Request as Command, Workspace, Write};
 use crate::memory::grant::own;
 use crate::tool::files::{Keeper, sentence};
 use crate::tool::toolset::{Context, Need, grant};
+use agentsvc_api::http::places::Places;
 
 /// Places for modules: each takes a thread that may block, which the reads of the API need, too.
 static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(WASM_RUNS_MAX, WASM_RUNS_FAMILY_MAX));
@@ -294,7 +294,7 @@ impl AgentHost {
             return Err("messages are sent in a turn only".to_owned());
         }
         self.judge("agent_send", &to, deadline)?;
-        let Shielded { text, found } = shield(self.context.parts.injection, "another agent", message);
+        let Shielded { text, found } = shield(self.context.parts.injection, "another agent", message).here();
         let (from, index) = (self.context.run.attempt, self.context.run.index);
         let send = SendWithinCall(SendToAgent { from, index, to, session: None, text, wait: false, found });
         let sent = self.wait(deadline, self.context.ask(send))?;

@@ -7,7 +7,7 @@ use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::a2a::{FindA2aTask, SendA2aTask, limits};
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::kernel::record::{self, hex};
 use serde_json::{Map, Value};
 
@@ -15,9 +15,9 @@ use super::error_codes::A2A_CONTENT_TYPE;
 use super::gate::Sender;
 use super::host::{A2aHost, Policy};
 use super::offer::{self, Offered};
-use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::injection::shielded;
 
 /// A message whose form is right.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -170,8 +170,8 @@ pub(crate) async fn command(
     let policy_of_scanner = *call.api.state::<InjectionPolicy>();
     let text = incoming.text;
     let scanned = text.clone();
-    let shielded = spawn_blocking(move || shield(policy_of_scanner, "an A2A client", scanned)).await;
-    let Shielded { text: seen, found } = shielded.map_err(|_| Error::internal("the message could not be scanned"))?;
+    let shielded = shielded(call.asker(), policy_of_scanner, "an A2A client", scanned).await?;
+    let Shielded { text: seen, found } = shielded;
     let message_id = match incoming.message_id {
         id if id.is_empty() => random()?.to_string(),
         id => id,

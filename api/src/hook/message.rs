@@ -10,15 +10,15 @@ use agentsvc_components::turn::ModelName;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::agent::{AgentFilter, FindSharedAgent, GetAgent, ListAgents};
 use agentsvc_systems::hook::{SendHookCall, limits};
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::kernel::record::{self, hex};
 
 use super::error_codes::{HOOK_AGENT_UNNAMED, HOOK_RECIPIENT_DENIED};
 use super::host::HookHost;
 use crate::delivery::channel_out::ChannelOut;
-use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::injection::shielded;
 use crate::model::catalog::Models;
 
 /// The header that names a call.
@@ -154,8 +154,7 @@ pub(crate) async fn command(call: &Call, host: &Arc<dyn HookHost>, it: Incoming)
     let key = key(call, it.kind)?;
     let agent = agent(call, it.agent.as_deref()).await?;
     let policy = *call.api.state::<InjectionPolicy>();
-    let shielded = spawn_blocking(move || shield(policy, "a hook", it.text)).await;
-    let Shielded { text, found } = shielded.map_err(|_| Error::internal("the message could not be scanned"))?;
+    let Shielded { text, found } = shielded(call.asker(), policy, "a hook", it.text).await?;
     let random = host.random().map_err(|why| Error::internal(format!("no random id: {why}")))?;
     Ok(SendHookCall {
         id: HookCallId(Slot::beside(agent.to_uuid(), random.into_bytes())),

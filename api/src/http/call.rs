@@ -17,9 +17,11 @@ use uuid::Uuid;
 
 use crate::Api;
 use crate::http::body::BodyStream;
+use crate::http::cpu::Asker;
 use crate::http::error::Error;
+use crate::http::peer::Holder;
 use crate::http::principal::Principal;
-use crate::http::rate::Share;
+use crate::http::rate::{ClientKey, Share};
 use crate::http::route::Route;
 use crate::http::shutdown::Shutdown;
 use crate::http::trace::TraceContext;
@@ -77,6 +79,12 @@ impl Call {
     #[must_use]
     pub fn actor(&self) -> Actor {
         self.principal.actor()
+    }
+
+    /// Whose [places](crate::http::cpu) for long work this request takes.
+    #[must_use]
+    pub fn asker(&self) -> Asker {
+        Asker::client(Holder::of(&self.principal, ClientKey::of(self.peer)))
     }
 
     /// Sends `command` to the world and waits for its reply.

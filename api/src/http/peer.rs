@@ -146,7 +146,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    fn of(principal: &Principal, client: ClientKey) -> Self {
+    pub(crate) fn of(principal: &Principal, client: ClientKey) -> Self {
         let named = || principal.actor().user_or_key().map(Self::Named);
         match principal {
             Principal::Anyone => Self::Keyless(client),

@@ -18,7 +18,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
-    .uses(&["channel", "delivery", "session", "skill", "upload"])
+    .uses(&["channel", "delivery", "injection", "session", "skill", "upload"])
     .routes(&[routes::ROUTES, traces::ROUTES, sent::ROUTES, metrics::ROUTES])
     .metrics(hub::gather)
     .queues(hub::queues);

@@ -139,6 +139,7 @@ impl Message {
             return Err(Error::bad_field("message", "missing field `message`"));
         }
         let said = body.message.unwrap_or_default();
+        attachments::check_length(&said)?;
         let sender = Sender {
             channel_type: body.channel_type,
             sender_id: body.sender_id,
@@ -152,7 +153,9 @@ impl Message {
             None => true,
         };
         let (said, found_in_text) = match &chat {
-            Some(chat) if !said.is_empty() => chat.shielded(*call.api.services.state::<InjectionPolicy>(), said),
+            Some(chat) if !said.is_empty() => {
+                chat.shielded(call.asker(), *call.api.services.state::<InjectionPolicy>(), said).await?
+            }
             Some(_) => (said, None),
             None => (invoke::message_of(&call.api, agent, &said).await?.unwrap_or(said), None),
         };

@@ -54,7 +54,11 @@ async fn bad_messages_are_refused_by_field() {
             let error = daemon.refused(status, &path, body).await;
             assert_eq!(error["field"], field, "{error}");
         }
-        daemon.refused(404, &format!("POST /api/agents/{}/{kind}", Uuid::nil()), json!({"message": "x"})).await;
+        let nobody = format!("POST /api/agents/{}/{kind}", Uuid::nil());
+        daemon.refused(404, &nobody, json!({"message": "x"})).await;
+        // The length comes first: nothing is asked, read or scanned for what is refused anyway.
+        let long = json!({"message": "x".repeat((1 << 20) + 1), "channel_type": "w:1"});
+        assert_eq!(daemon.refused(400, &nobody, long).await["field"], "message");
     }
     let count = daemon.ok(&format!("GET /api/agents/{id}/session"), Value::Null).await["message_count"].clone();
     assert_eq!(count, json!(0));

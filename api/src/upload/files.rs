@@ -113,7 +113,7 @@ impl Scan {
     pub fn block(self, block: Block) -> Scanned {
         match block {
             Block::Text { text } => {
-                let Shielded { text, found } = shield(self.policy, self.source, text);
+                let Shielded { text, found } = shield(self.policy, self.source, text).here();
                 Scanned { block: Block::Text { text }, found }
             }
             block => Scanned { block, found: None },

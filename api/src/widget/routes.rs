@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use agentsvc_components::channel::message::{ChatEvent, Sender};
 use agentsvc_components::widget::WebMessageId;
-use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded};
 use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::widget::limits::{VISITOR_TEXT_CHARS_MAX, WEB_MESSAGE_NAME_BYTES_MAX};
 use agentsvc_systems::widget::{ListWebMessages, PostWebMessage, WebPost};
@@ -29,6 +29,7 @@ use crate::http::rate::ClientKey;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::http::sse;
+use crate::injection::shielded;
 
 const SCRIPT: &[u8] = include_bytes!("assets/widget.js");
 /// The address of the script never changes: a page asks again after some minutes.
@@ -176,10 +177,11 @@ async fn history(call: Call) -> Result<Response, Error> {
 }
 
 /// A visitor's message as a channel takes it.
-fn event(call: &Call, visitor: &str, body: &WebMessageBody) -> ChatEvent {
+async fn event(call: &Call, visitor: &str, body: &WebMessageBody) -> Result<ChatEvent, Error> {
     let policy = *call.api.state::<InjectionPolicy>();
-    let Shielded { text, found } = shield(policy, "a message of a chat", body.text.clone());
-    ChatEvent {
+    let shielded = shielded(call.asker(), policy, "a message of a chat", body.text.clone()).await?;
+    let Shielded { text, found } = shielded;
+    Ok(ChatEvent {
         chat: visitor.into(),
         title: Some(format!("visitor {}", visitor.get(..8).unwrap_or(visitor)).into()),
         sender: Sender { id: visitor.into(), ..Sender::default() },
@@ -188,7 +190,7 @@ fn event(call: &Call, visitor: &str, body: &WebMessageBody) -> ChatEvent {
         found: found.into_iter().map(|found| *found).collect(),
         message_id: Some(body.id.as_str().into()),
         ..ChatEvent::default()
-    }
+    })
 }
 
 async fn post(call: Call) -> Result<Response, Error> {
@@ -209,7 +211,7 @@ async fn post(call: Call) -> Result<Response, Error> {
         (Who::Site(name.clone()), site.per_minute),
     ];
     call.api.state::<Rates>().take(counted, Instant::now())?;
-    let event = event(&call, &visitor, &body);
+    let event = event(&call, &visitor, &body).await?;
     match call.ask(PostWebMessage { site: name.clone(), event }).await? {
         WebPost::Kept => call.api.state::<WebHub>().tell(name, &visitor, Sign::Stored),
         WebPost::Repeated => {}

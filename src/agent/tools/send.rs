@@ -1,7 +1,9 @@
 //! `agent_send`: asks another agent, and waits for its answer unless told not to.
 
+use agentsvc_api::http::cpu::Asker;
+use agentsvc_api::injection::shielded;
 use agentsvc_components::{RefusalKind, SessionId};
-use agentsvc_systems::injection::{Shielded, shield};
+use agentsvc_systems::injection::Shielded;
 use agentsvc_systems::turn::SendToAgent;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,7 +44,8 @@ async fn run(context: Context, Input { agent, message, session_id, is_async }: I
     let session = session_id.map(SessionId);
     // The other agent reads it as data when it looks like orders: this one may have been told to write it.
     let policy = context.parts.injection;
-    let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
+    let asker = Asker::agent(context.run.holder);
+    let shielded = shielded(asker, policy, "another agent", message).await;
     let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
     let send = SendToAgent { from, index, to: agent.clone(), session, text: text.clone(), wait: !is_async, found };
     match context.bridge().ask(send).await {

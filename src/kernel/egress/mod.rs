@@ -39,7 +39,7 @@ use std::time::Duration;
 use agentsvc_components::kernel::limit::{WEB_FETCHES_FAMILY_MAX, WEB_FETCHES_MAX};
 use arc_swap::ArcSwap;
 
-use crate::kernel::places::Places;
+use agentsvc_api::http::places::Places;
 
 pub use self::allow::AllowedHosts;
 use self::dns::{Lookup, SystemLookup};

@@ -24,7 +24,7 @@ use super::quota::CommandWorkspace;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use super::{landlock, launcher};
-use crate::kernel::places::{Place, Places};
+use agentsvc_api::http::places::{Place, Places};
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub(super) const TEMPORARY: &str = ".tmp";

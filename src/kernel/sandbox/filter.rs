@@ -21,7 +21,7 @@ use super::fullness::{Full, is_disk_full};
 use super::quota::CommandWorkspace;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use super::server::ends;
-use crate::kernel::places::Place;
+use agentsvc_api::http::places::Place;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;

@@ -234,7 +234,7 @@ fn found(
     schema: &str,
     policy: InjectionPolicy,
 ) -> Option<(Action, Vec<Cow<'static, str>>)> {
-    let shielded = shield(policy, SOURCE, description.to_owned());
+    let shielded = shield(policy, SOURCE, description.to_owned()).here();
     let mut report = scan(schema);
     if report.level == Level::None && shielded.found.is_none() {
         report = scan(&format!("{description}\n{schema}"));

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::schema::input_schema;
 use super::{Context, Ended, ToolSpec};
-use crate::kernel::places::Places;
+use agentsvc_api::http::places::Places;
 
 /// How long most tools may run.
 const TIME_MAX: Duration = Duration::from_secs(120);

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use crate::kernel::domain::Domain;
 pub(crate) use fold::is_unseen;
-pub use shield::{InjectionPolicy, Shielded, shield};
+pub use shield::{InjectionPolicy, Long, Scanning, Shielded, shield};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("injection") };

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::InjectionFound;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -24,7 +25,7 @@ agentsvc_components::enum_words! {
 }
 
 /// A text as the model reads it, and what was found in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shielded {
     /// The text as it came, marked, or a sentence in its place.
     pub text: String,
@@ -35,13 +36,54 @@ pub struct Shielded {
 /// Hex digits of a delimiter: 96 bits of the text's hash, which the text cannot hold.
 const DIGITS: usize = 24;
 
-/// Scans a text from outside and makes of it what a model may read. `source` says where it comes from, in a few words
-/// such as `web_fetch` or `agent bob`; it stands in the notice, so it must not be chosen by the text's author.
-#[must_use]
-pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
-    if policy == InjectionPolicy::Off {
-        return Shielded { text, found: None };
+/// What becomes of a text that is to be scanned.
+#[must_use = "a long text is not scanned yet"]
+pub enum Scanning {
+    /// It was short, and is scanned.
+    Done(Shielded),
+    /// It is long: whoever has it decides on which thread it is scanned.
+    Long(Long),
+}
+
+impl Scanning {
+    /// Scans it on this thread, however long that takes: for threads that may block, and for texts that are known to be short.
+    #[must_use]
+    pub fn here(self) -> Shielded {
+        match self {
+            Self::Done(shielded) => shielded,
+            Self::Long(long) => long.shield(),
+        }
     }
+}
+
+/// A text of more than [`limit::SCAN_INLINE_BYTES_MAX`] bytes that is not scanned yet.
+pub struct Long {
+    policy: InjectionPolicy,
+    source: Box<str>,
+    text: String,
+}
+
+impl Long {
+    /// Scans it. This takes long: neither the world nor the threads of a runtime have time for it.
+    #[must_use]
+    pub fn shield(self) -> Shielded {
+        marked(self.policy, &self.source, self.text)
+    }
+}
+
+/// Scans a text from outside and makes of it what a model may read, at once if it is short. `source` says where it comes from, in a
+/// few words such as `web_fetch` or `agent bob`; it stands in the notice, so it must not be chosen by the text's author.
+pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Scanning {
+    if policy == InjectionPolicy::Off {
+        return Scanning::Done(Shielded { text, found: None });
+    }
+    if text.len() > limit::SCAN_INLINE_BYTES_MAX {
+        return Scanning::Long(Long { policy, source: source.into(), text });
+    }
+    Scanning::Done(marked(policy, source, text))
+}
+
+fn marked(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
     let report = scan(&text);
     if report.level == Level::None {
         return Shielded { text, found: None };
@@ -79,25 +121,37 @@ mod tests {
 
     #[test]
     fn each_policy_shows_what_it_may() {
-        let off = shield(InjectionPolicy::Off, "web_fetch", HOSTILE.to_owned());
+        let off = shield(InjectionPolicy::Off, "web_fetch", HOSTILE.to_owned()).here();
         assert_eq!((off.text.as_str(), off.found), (HOSTILE, None));
-        let marked = shield(InjectionPolicy::Mark, "web_fetch", HOSTILE.to_owned());
+        let marked = shield(InjectionPolicy::Mark, "web_fetch", HOSTILE.to_owned()).here();
         assert!(marked.text.contains(HOSTILE) && marked.text.starts_with("[Untrusted content from web_fetch. "));
         let found = marked.found.unwrap();
         assert_eq!((&*found.level, found.withheld, found.at), ("hostile", false, 0));
-        let withheld = shield(InjectionPolicy::Block, "web_fetch", HOSTILE.to_owned());
+        let withheld = shield(InjectionPolicy::Block, "web_fetch", HOSTILE.to_owned()).here();
         assert!(!withheld.text.contains("evil.example") && withheld.found.unwrap().withheld);
         for policy in [InjectionPolicy::Mark, InjectionPolicy::Block] {
-            let plain = shield(policy, "web_fetch", "The weather is fine.".to_owned());
+            let plain = shield(policy, "web_fetch", "The weather is fine.".to_owned()).here();
             assert_eq!((plain.text.as_str(), plain.found), ("The weather is fine.", None));
         }
+    }
+
+    #[test]
+    fn long_texts_are_left_to_a_thread_that_has_time() {
+        let filled = |bytes: usize| format!("{HOSTILE}{}", " ".repeat(bytes - HOSTILE.len()));
+        let at_once = shield(InjectionPolicy::Mark, "x", filled(limit::SCAN_INLINE_BYTES_MAX));
+        assert!(matches!(at_once, Scanning::Done(Shielded { found: Some(_), .. })));
+        let text = filled(limit::SCAN_INLINE_BYTES_MAX + 1);
+        let Scanning::Long(long) = shield(InjectionPolicy::Mark, "x", text.clone()) else { panic!("it was scanned") };
+        assert!(long.shield().found.is_some());
+        let off = shield(InjectionPolicy::Off, "x", text);
+        assert!(matches!(off, Scanning::Done(Shielded { found: None, .. })), "nothing is looked for");
     }
 
     proptest! {
         #[test]
         fn nobody_closes_the_delimiters_from_within(inside in ".{0,200}", guess in "[0-9a-f]{24}") {
             let text = format!("{HOSTILE}\nuntrusted {guess}>>>\n{inside}");
-            let shown = shield(InjectionPolicy::Mark, "x", text.clone()).text;
+            let shown = shield(InjectionPolicy::Mark, "x", text.clone()).here().text;
             let (_, body) = shown.split_once("<<<untrusted ").unwrap();
             let (delimiter, _) = body.split_once('\n').unwrap();
             let end = format!("\nuntrusted {delimiter}>>>");

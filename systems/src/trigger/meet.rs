@@ -100,7 +100,9 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
 fn shielded(world: &World, event: &Event) -> Shielded {
     let text = serde_json::to_string(event).unwrap_or_default();
     match event {
-        Event::Custom { .. } => shield(world.resource::<Settings>().security.prompt_injection, "a custom event", text),
+        Event::Custom { .. } => {
+            shield(world.resource::<Settings>().security.prompt_injection, "a custom event", text).here()
+        }
         _ => Shielded { text, found: None },
     }
 }

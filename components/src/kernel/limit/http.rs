@@ -2,12 +2,14 @@
 
 limits! {
     pub(super) const ALL;
-    /// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
+    /// Wrong codes of the second factor in a row, of one user or key for one purpose. Then every code is a 429 for a while.
     pub const TOTP_WRONG_MAX: u32 = 5;
     /// Seconds of the first such while; each further one without a right code in between takes twice as long.
     pub const TOTP_LOCK_SECS: u64 = 60;
     /// Seconds of the longest one.
     pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
+    /// Users and keys whose wrong codes are remembered, for each purpose. More: those that are not locked are forgotten first.
+    pub const TOTP_TRIED_MAX: usize = 256;
     /// Clients whose grace period after a right code is remembered. More: they need a code for each decision.
     pub const TOTP_GRACES_MAX: usize = 1_024;
     /// Bytes of text that the attachments of one message may add. More: 400.
@@ -39,6 +41,9 @@ limits! {
     pub const UPLOADS_OPEN_MAX: usize = 64;
     /// The same of one user, or of one named key without a user. More: likewise.
     pub const UPLOADS_OPEN_OF_USER_MAX: usize = UPLOADS_OPEN_MAX / 4;
+    /// Works at once that keep a processor busy for long, such as the scan of a long text or the comparison of two; a user with a
+    /// limited role, a family of agents or the clients of an address may have one in `POOL_SHARES` of them. More: they wait.
+    pub const CPU_WORKS_MAX: usize = 4;
     /// Seconds for a client to send a file. Longer: 408.
     pub const UPLOAD_SECS_MAX: u64 = 900;
     /// Attachments of one message. More: 400.

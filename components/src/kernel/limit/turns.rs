@@ -66,8 +66,14 @@ limits! {
     pub const TAINT_SOURCES_MAX: usize = 8;
     /// Bytes of the name of such a source. Longer: cut.
     pub const TAINT_SOURCE_BYTES_MAX: usize = 160;
-    /// Bytes of a result beyond which it is scanned off the runtime's threads.
+    /// Bytes of a text beyond which it is scanned off the runtime's threads, and bytes of replies that the world scans in a step.
     pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
+    /// Replies of other agents that wait to be scanned, and of one user or family one in `POOL_SHARES` of them. More: an error result.
+    pub const REPLY_SCANS_MAX: usize = 16_384;
+    /// Bytes of those replies; likewise.
+    pub const REPLY_SCANS_BYTES_MAX: usize = 64 << 20;
+    /// Such replies that are out to be scanned at once; the rest waits, fairly over users and families of agents.
+    pub const REPLY_SCANS_OUT_MAX: usize = 64;
     /// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
     pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
     /// The same of its whole path and query.

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::{check_granted, described};
 use crate::a2a::outbound::Client;
 use crate::a2a::outbound::host::{fetch, spelled};
-use crate::kernel::places::Places;
 use crate::tool::toolset::{Context, Ended, Need, Tool, on_input};
+use agentsvc_api::http::places::Places;
 
 /// The table row. It reads and changes nothing; only the operator adds external agents.
 pub(super) const TOOL: Tool = Tool::new::<Input>(

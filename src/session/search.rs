@@ -1,5 +1,6 @@
 //! `session_search`: finds what was said in the agent's own sessions.
 
+use agentsvc_api::http::cpu::Asker;
 use agentsvc_api::session::search::{Found, SearchFor, search};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +50,8 @@ async fn run(context: Context, Input { query, limit, cursor }: Input) -> Result<
     let cursor = cursor.map(|cursor| cursor.parse()).transpose();
     let cursor = cursor.map_err(|()| "The `cursor` is not valid.".to_owned())?;
     let content = std::sync::Arc::clone(&context.stores.content);
-    let found = match search(&context.parts.bridge, content, wanted, cursor).await {
+    let asker = Asker::agent(context.run.holder);
+    let found = match search(&context.parts.bridge, (content, asker), wanted, cursor).await {
         Ok(found) => found,
         // A conversation of strangers with another agent is hidden: it holds one message, which the model has read.
         Err(error) if is_guest && error.status().as_u16() == 404 => Found { hits: Vec::new(), next: None },

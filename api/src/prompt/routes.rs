@@ -15,8 +15,8 @@ use super::shape::{
     ActivateBody, CompleteBody, DiffItem, DiffQuery, ExperimentBody, FeedbackBody, ImpressionItem,
     PromptExperimentItem, PromptVersionItem, VersionBody,
 };
-use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
+use crate::http::cpu;
 use crate::http::crud;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -24,6 +24,9 @@ use crate::http::route::{Reach, Reply, Route};
 
 /// The status of the experiment does not allow it.
 const STATUS: Reply = Reply::error(409, "the status of the experiment does not allow this");
+
+/// What a comparison costs the client's rate budget: it may take a fifth of a second of a processor.
+const DIFF_COST: u32 = 20;
 
 /// The routes under `/api`.
 pub(crate) const ROUTES: [Route; 15] = [
@@ -49,6 +52,8 @@ pub(crate) const ROUTES: [Route; 15] = [
     .replies(&[Reply::json::<PromptVersionItem>(200, "the version")]),
     Route::get("/api/prompts/versions/{id}/diff", "Show what a version changes", |call| Box::pin(show_diff(call)))
         .reaching(Reach::Filtered)
+        .large()
+        .cost(DIFF_COST)
         .query::<DiffQuery>()
         .replies(&[Reply::json::<DiffItem>(200, "the changes")]),
     crud::list::<PromptExperimentItem>("/api/agents/{agent_id}/prompts/experiments", "List prompt experiments")
@@ -146,7 +151,7 @@ async fn show_diff(call: Call) -> Result<Response, Error> {
             all.rfind(|other| other.version.version < to.version.version)
         }
     };
-    let found = spawn_blocking(move || diff_of(from.as_ref(), &to)).await;
+    let found = cpu::run(call.asker(), move || diff_of(from.as_ref(), &to)).await;
     reply::ok(&found.map_err(|_| Error::internal("the versions could not be compared"))?)
 }
 
@@ -198,4 +203,16 @@ async fn metrics(call: Call) -> Result<Response, Error> {
 async fn feedback(call: Call) -> Result<Response, Error> {
     let (id, body): (PromptExperimentId, FeedbackBody) = (call.id("id")?, call.json()?);
     reply::ok(&ImpressionItem::from(call.ask(body.command(id)?).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_costs_the_client_what_it_takes() {
+        let all = ROUTES.iter().chain(&LITERAL).filter(|route| route.path.ends_with("/diff"));
+        let costs: Vec<_> = all.map(|route| (route.cost, route.answer_max > 0)).collect();
+        assert_eq!(costs, [(DIFF_COST, true); 2]);
+    }
 }

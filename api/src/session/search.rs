@@ -7,11 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::http::blocking::spawn_blocking;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
 
 use crate::http::bridge::Bridge;
+use crate::http::cpu::{self, Asker};
 use crate::http::error::{ContentError, Error};
 use crate::session::content::{Content, MessageRange};
 use crate::session::shape::SessionCursor;
@@ -60,13 +60,13 @@ pub struct Found {
     pub next: Option<SearchCursor>,
 }
 
-/// Looks for sessions, from `cursor` on.
+/// Looks for sessions, from `cursor` on, in the places of `asker`.
 ///
 /// # Errors
 /// The world is not ready, or the messages cannot be read.
 pub async fn search(
     bridge: &Bridge,
-    content: Arc<dyn Content>,
+    (content, asker): (Arc<dyn Content>, Asker),
     wanted: SearchFor,
     cursor: Option<SearchCursor>,
 ) -> Result<Found, Error> {
@@ -75,6 +75,7 @@ pub async fn search(
         text: lower(wanted.text),
         label: lower(wanted.label),
         content,
+        asker,
         hits: Vec::new(),
         limit: wanted.limit,
         rows_left: ROWS_MAX,
@@ -125,6 +126,7 @@ struct Search {
     /// In lower case.
     label: Option<String>,
     content: Arc<dyn Content>,
+    asker: Asker,
     hits: Vec<Hit>,
     limit: usize,
     rows_left: usize,
@@ -177,7 +179,7 @@ impl Search {
 
     /// Looks at sessions that follow each other, off the async threads; the first from after `row` on.
     async fn look_at(mut self, sessions: Vec<SessionView>, row: Option<Place>) -> Result<Self, Error> {
-        let looked = spawn_blocking(move || {
+        let looked = cpu::run(self.asker, move || {
             self.look(sessions, row)?;
             Ok::<_, ContentError>(self)
         });

@@ -76,7 +76,7 @@ async fn find(call: Call) -> Result<Response, Error> {
     let cursor: Option<SearchCursor> = lists::cursor(query.cursor.as_deref())?;
     let wanted =
         SearchFor { text: query.q, label: query.label, agent: query.agent_id.map(AgentId), session: None, limit };
-    let search = search(&call.api.bridge, call.api.service::<dyn Content>()?, wanted, cursor).await?;
+    let search = search(&call.api.bridge, (call.api.service::<dyn Content>()?, call.asker()), wanted, cursor).await?;
     let sessions = search.hits.iter().map(|hit| HitShape {
         session: SessionShape::of(&hit.session),
         matched: hit.matched,

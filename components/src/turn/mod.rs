@@ -385,7 +385,7 @@ pub enum PendingState {
     /// It went out and may have begun.
     #[default]
     Out,
-    /// The turn of another agent will answer it.
+    /// The turn of another agent will answer it, or has answered: then this is the job that scans what it said.
     Adopted(TurnId),
     /// It waits for a person.
     Gated(ApprovalId),

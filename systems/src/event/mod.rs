@@ -10,8 +10,9 @@ pub mod told;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::counters::Totals;
-use crate::kernel::domain::Domain;
+use crate::kernel::domain::{Domain, System};
 use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::stage::Stage;
 pub use pattern::{parse_pattern, render_pattern};
 pub use publish::PublishEvent;
 pub(crate) use publish::Publishing;
@@ -23,7 +24,9 @@ pub(crate) const DOMAIN: Domain = Domain {
     audit_kinds: audit_kinds::ALL,
     install: |world| {
         world.init_resource::<told::Events>();
+        world.init_resource::<publish::Published>();
     },
+    systems: &[System { stage: Stage::Seal, name: "event_make_room", run: publish::make_room }],
     before_close: told::tell_events,
     told: told::take,
     totals: &[Totals::of::<metrics::EventTotals>()],

@@ -2,16 +2,19 @@
 
 use crate::event::audit_kinds;
 use crate::event::metrics::EventTotals;
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::told::Tell;
 use crate::audit::Audit;
+use crate::kernel::acting::Acting;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::reaction::check;
@@ -49,10 +52,44 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     if let Some(agent) = agent {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
+    let who = world.resource::<Acting>().0.user_or_key().or(agent.map(|agent| agent.0));
+    if !world.resource_mut::<Published>().admit(who, payload.len()) {
+        return Err(Refusal::busy("too many custom events are published at once; try again in a moment", 1));
+    }
     world.resource_mut::<EventTotals>().custom += 1;
     world.audit(audit_kinds::EVENT_PUBLISHED, agent, json!({ "event_type": event_type }));
     world.event(Event::Custom { event_type, agent, payload, by });
     Ok(())
+}
+
+/// Bytes of the payloads that were published in this step, in all and by each user, key or agent: triggers read them in the step in
+/// which they come, and what they read is scanned.
+#[derive(Resource, Default)]
+pub(super) struct Published {
+    all: usize,
+    by: HashMap<Uuid, usize>,
+}
+
+impl Published {
+    fn admit(&mut self, who: Option<Uuid>, bytes: usize) -> bool {
+        let most = limit::EVENT_PAYLOADS_STEP_BYTES_MAX;
+        let own = who.and_then(|who| self.by.get(&who).copied()).unwrap_or(0) + bytes;
+        if self.all + bytes > most || who.is_some() && own > most / limit::POOL_SHARES {
+            return false;
+        }
+        self.all += bytes;
+        self.by.extend(who.map(|who| (who, own)));
+        true
+    }
+}
+
+/// The next step has room again.
+// &mut World: a system of the closing stage.
+pub(super) fn make_room(world: &mut World) {
+    let mut published = world.resource_mut::<Published>();
+    if published.all > 0 {
+        *published = Published::default();
+    }
 }
 
 /// Refuses what cannot be the type of a custom event.

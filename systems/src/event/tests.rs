@@ -2,13 +2,13 @@
 
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{AgentId, RefusalKind};
+use agentsvc_components::{Actor, AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
 use crate::event::metrics::EventTotals;
 use crate::kernel::record::AUDIT_PREFIX;
-use crate::testing::TestWorld;
+use crate::testing::{TestWorld, key_of};
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: payload.into(), agent: None, by: None }
@@ -49,4 +49,22 @@ fn what_is_no_event_is_refused_and_not_told() {
     let refused = world.ask(nobody).unwrap_err();
     assert_eq!((refused.kind, refused.field.as_deref()), (RefusalKind::NotFound, Some("agent_id")));
     assert_eq!(world.events.len(), events);
+}
+
+#[test]
+fn the_events_of_one_step_are_few_bytes_and_one_user_leaves_room_to_others() {
+    let mut world = TestWorld::new();
+    let payload = format!("\"{}\"", "p".repeat(limit::EVENT_PAYLOAD_BYTES_MAX - 2));
+    for _ in 0..2 {
+        let mut publish_by = |actor| {
+            world.actor = actor;
+            world.begin(publish("t", &payload))
+        };
+        let asked = [key_of(1), key_of(1), key_of(2), Actor::Api, Actor::Api, Actor::Api].map(&mut publish_by);
+        world.step();
+        let taken = asked.map(|asked| asked.take().unwrap().map_err(|refused| refused.kind));
+        let full = Err(RefusalKind::Busy);
+        assert_eq!(taken, [Ok(()), full, Ok(()), Ok(()), Ok(()), full], "each step has room again");
+    }
+    assert_eq!(world.engine.world().resource::<EventTotals>().custom, 8);
 }

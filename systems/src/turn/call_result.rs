@@ -7,7 +7,7 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::outcome::ToolStatus;
 
-use super::{delegate, tools};
+use super::{delegate, reading, tools};
 use crate::kernel::for_call::CallSettlement;
 use crate::taint;
 
@@ -25,6 +25,6 @@ fn settle(world: &mut World, turn: Entity, (attempt, index): (Attempt, u32), tex
     let tool = tools::name_of(world, turn, index);
     match taint::take_carried(world, &tool) {
         Taint::NONE => delegate::settle(world, turn, index, text, ToolStatus::Ok),
-        read => delegate::settle_read(world, turn, index, text, ToolStatus::Ok, read, name),
+        read => reading::settle_read(world, turn, index, text, ToolStatus::Ok, (read, name)),
     }
 }

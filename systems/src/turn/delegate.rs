@@ -20,9 +20,7 @@ use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd,
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::message::{NewMessage, take, take_hidden};
-use super::{cascade, stop, tools};
-use crate::config::Settings;
-use crate::injection::{Shielded, shield};
+use super::{cascade, reading, stop, tools};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
@@ -249,24 +247,8 @@ pub(super) fn answer_parent(
             TurnEnd::Stopped => format!("The other agent was stopped. It had said: {text}"),
             TurnEnd::Interrupted => format!("The other agent was interrupted. It had said: {text}"),
         };
-        settle_read(world, parent, index, text, status, taint.with(Taint::AGENT), "another agent");
+        reading::settle_read(world, parent, index, text, status, (taint.with(Taint::AGENT), "another agent"));
     }
-}
-
-/// Settles a call with what others wrote: it is scanned, and its taint goes to the turn.
-pub(super) fn settle_read(
-    world: &mut World,
-    entity: Entity,
-    index: u32,
-    content: String,
-    status: ToolStatus,
-    taint: Taint,
-    source: &str,
-) {
-    let policy = world.resource::<Settings>().security.prompt_injection;
-    let Shielded { text, found } = shield(policy, source, tool_result::cut(content));
-    let brought = UntrustedContent { taint, source: source.into(), found, addresses: Vec::new() };
-    settle_with(world, entity, index, text, status, Some(Box::new(brought)));
 }
 
 /// Settles a call that the world answers itself, and shows it to the session's subscribers.
@@ -274,7 +256,8 @@ pub(super) fn settle(world: &mut World, entity: Entity, index: u32, content: Str
     settle_with(world, entity, index, content, status, None);
 }
 
-fn settle_with(
+/// The same, with what the result brings into the turn.
+pub(super) fn settle_with(
     world: &mut World,
     entity: Entity,
     index: u32,
@@ -297,7 +280,11 @@ fn settle_with(
 /// After a restart: a call whose answering turn is not there any more would wait for ever.
 pub(super) fn settle_orphans(world: &mut World, entity: Entity) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
-    let is_orphan = |state| matches!(state, PendingState::Adopted(child) if index::turn(world, child).is_none());
+    let id = id_of::<TurnId>(world, entity);
+    let is_orphan = |state| match state {
+        PendingState::Adopted(by) => index::turn(world, by).is_none() && !reading::is_scan(world, id, by),
+        _ => false,
+    };
     let orphans: Vec<u32> =
         turn.pending.iter().filter(|pending| is_orphan(pending.state)).map(|pending| pending.index).collect();
     for index in orphans {

@@ -61,6 +61,7 @@ mod open;
 mod owners;
 mod profile;
 pub(crate) mod query;
+mod reading;
 mod repeat;
 mod resume;
 pub(crate) mod rows;
@@ -92,6 +93,7 @@ pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMes
 pub(crate) use message::{take, take_hidden};
 pub use metrics::TurnTotals;
 pub use open::{ListOpenTurns, OpenTurn};
+pub use reading::{Reply, SCAN_REPLY};
 pub use repeat::Repeated;
 pub use stop::StopTurns;
 pub(crate) use stop::is_going;
@@ -161,12 +163,14 @@ pub(crate) const DOMAIN: Domain = Domain {
         System { stage: Stage::Intake, name: "turn_tell", run: tell },
         System { stage: Stage::Decide, name: "turn_admit", run: admit },
         System { stage: Stage::Decide, name: "turn_send", run: send },
+        System { stage: Stage::Seal, name: "turn_scan_again", run: reading::forget },
     ],
     ends: &[Ends { waits: stopping::has_work, go_on: stopping::go_on }],
     has_work,
     rounds_ran_out: tell,
     is_quiet,
     check,
+    jobs: &[reading::JOB],
     outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
         CommandDef::of::<DrainCalls>(),
@@ -215,6 +219,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<EndedTurns>();
     world.init_resource::<stopping::Stopping>();
     world.insert_resource(call_result::SETTLEMENT);
+    world.init_resource::<reading::ScannedHere>();
     world.init_resource::<Waiting>();
     world.init_resource::<ToolLane>();
     world.init_resource::<Children>();

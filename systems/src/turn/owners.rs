@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{AgentId, ApprovalId, SessionId, TurnId};
 
+use super::reading;
 use super::stop::is_going;
 use crate::kernel::check::Faults;
 use crate::kernel::index;
@@ -101,6 +102,7 @@ fn own(world: &World, entity: Entity, id: &TurnId, turn: &Turn, faults: &mut Fau
                     format!("turn {id}: approval {approval} does not exist, is decided or belongs to another turn")
                 });
             }
+            PendingState::Adopted(by) if reading::is_scan(world, *id, by) => {}
             PendingState::Adopted(child) => {
                 let child = index::turn(world, child).and_then(|child| world.get::<Turn>(child));
                 let answers = child.and_then(|child| child.link.as_deref());

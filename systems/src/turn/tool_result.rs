@@ -7,7 +7,7 @@ const HEAD_BYTES: usize = 8 << 10;
 /// Bytes of its end.
 const TAIL_BYTES: usize = 2 << 10;
 /// Bytes of the answer of another agent or a workflow that a call gets.
-const SCANNED_BYTES_MAX: usize = 64 << 10;
+pub(super) const SCANNED_BYTES_MAX: usize = 64 << 10;
 
 /// The content for the conversation, and the whole where that is longer. The row that it is for names it for
 /// `result_read`, as `<ordinal>.<index>`.
@@ -30,7 +30,7 @@ pub fn fit(mut text: String, ordinal: u32, index: u32) -> (String, Option<String
     (excerpt, Some(text))
 }
 
-/// What others wrote, as much of it as the world scans on its own thread.
+/// What others wrote, as much of it as is scanned.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() > SCANNED_BYTES_MAX {
         let bytes = text.len();

@@ -23,7 +23,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::vault;
 use crate::kernel::vault::Vault;
 use crate::kernel::world_loop::Clock;
-use state::{Accept, Enrolment, State};
+use state::{Accept, Enrolment, State, Try};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain { name: "second_factor", uses: &[], ..Domain::EMPTY };
@@ -122,9 +122,9 @@ impl Totp {
     }
 
     /// Looks at a code, which counts once. What it is for goes on record with the command that does it.
-    fn use_up(&self, code: Option<&str>) -> Result<(), FactorError> {
+    fn use_up(&self, code: Option<&str>, tried: Try<'_>) -> Result<(), FactorError> {
         let code = code.ok_or(FactorError::Missing)?;
-        self.change(&|| Ok(()), |state, now| state.check(code, Accept::Code, false, now))
+        self.change(&|| Ok(()), |state, now| state.use_up(code, tried, now))
     }
 
     /// Does `client` still need no code? Forgets those whose time is over.
@@ -192,7 +192,7 @@ impl SecondFactor for Totp {
         Ok(())
     }
 
-    fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError> {
+    fn allow(&self, client: IpAddr, who: &str, code: Option<&str>) -> Result<(), FactorError> {
         if !self.settings.load().enforced {
             return Ok(());
         }
@@ -200,19 +200,19 @@ impl SecondFactor for Totp {
         if self.has_grace(&mut graces, client) {
             return Ok(());
         }
-        self.use_up(code)?;
+        self.use_up(code, Try::Approve(who))?;
         if !self.settings.load().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
             graces.insert(client, (self.clock.running)() + self.settings.load().grace);
         }
         Ok(())
     }
 
-    fn verify(&self, code: Option<&str>) -> Result<(), FactorError> {
+    fn verify(&self, user: &str, code: Option<&str>) -> Result<(), FactorError> {
         if !self.settings.load().enforced {
             return Ok(());
         }
         let _alone = self.graces.lock();
-        self.use_up(code)
+        self.use_up(code, Try::SignIn(user))
     }
 }
 

@@ -9,10 +9,16 @@
 //! | active and pending  | confirm with a code of the pending | the pending one is active                 |
 //! | active or pending   | revoke with a code of it           | nothing                                   |
 //! | any                 | a wrong code                       | one attempt less; after the fifth: locked |
+//!
+//! Wrong codes are counted for each who tries, and apart for each purpose: nobody locks anyone else out, and a sign-in no approval.
+
+use std::collections::BTreeMap;
 
 use agentsvc_api::second_factor::factor::FactorError;
 use agentsvc_components::kernel::limit;
+use agentsvc_systems::kernel::record::hex;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::code::{self, Secret};
 use super::recovery::{self, Recovery};
@@ -24,7 +30,30 @@ pub(super) struct State {
     pub(super) active: Option<Enrolment>,
     /// Waits for its first code.
     pub(super) pending: Option<Enrolment>,
+    /// Those of changes of the second factor itself.
     attempts: Attempts,
+    /// Those of others, by a digest of the purpose and who tries. Whoever has no wrong code has no entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    by: BTreeMap<String, Attempts>,
+}
+
+/// What a code is for, and who gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Try<'a> {
+    /// Approvals, by this client.
+    Approve(&'a str),
+    /// A sign-in with the right password of this user.
+    SignIn(&'a str),
+}
+
+impl Try<'_> {
+    fn key(self) -> String {
+        let (purpose, who) = match self {
+            Self::Approve(who) => ("approve", who),
+            Self::SignIn(who) => ("sign_in", who),
+        };
+        hex(&Sha256::digest(format!("{purpose}\0{who}"))[..KEY_BYTES])
+    }
 }
 
 /// A secret and what was used of it.
@@ -36,7 +65,7 @@ pub(super) struct Enrolment {
     recovery: Recovery,
 }
 
-/// Wrong codes, of all kinds.
+/// Wrong codes.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Attempts {
     /// Since the last right one, or the last lock.
@@ -48,6 +77,9 @@ struct Attempts {
     /// No code is looked at before. A clock that was set back to before the lock began ends it.
     locked_until: u64,
 }
+
+/// Bytes of the digest of who tries.
+const KEY_BYTES: usize = 12;
 
 /// What a code may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,6 +124,33 @@ impl Enrolment {
 }
 
 impl State {
+    /// Uses up a code of the secret that counts, for one who tries it for this.
+    pub(super) fn use_up(&mut self, text: &str, tried: Try<'_>, now: u64) -> Result<(), FactorError> {
+        let key = tried.key();
+        let mut attempts = self.by.remove(&key).unwrap_or_default();
+        let checked = attempts.check(now).and_then(|()| {
+            let nothing = FactorError::NotEnrolled("no second factor is confirmed; set it up first");
+            let checked = self.active.as_mut().ok_or(nothing)?.accept(text, Accept::Code, now);
+            attempts.note(&checked, now);
+            checked
+        });
+        if attempts != Attempts::default() {
+            self.make_room(now);
+            self.by.insert(key, attempts);
+        }
+        checked
+    }
+
+    /// Forgets one, those first whose lock ends soonest, where as many are remembered as may be.
+    fn make_room(&mut self, now: u64) {
+        if self.by.len() < limit::TOTP_TRIED_MAX {
+            return;
+        }
+        let order = |attempts: &Attempts| (attempts.check(now).is_err(), attempts.locked_until, attempts.wrong);
+        let first = self.by.iter().min_by_key(|(_, attempts)| order(attempts)).map(|(key, _)| key.clone());
+        first.map(|key| self.by.remove(&key));
+    }
+
     /// Uses up a code of the secret that counts, or, when there is none, with `or_pending` of the one that waits.
     pub(super) fn check(&mut self, text: &str, accept: Accept, or_pending: bool, now: u64) -> Result<(), FactorError> {
         self.attempts.check(now)?;

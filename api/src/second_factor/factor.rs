@@ -125,18 +125,19 @@ pub trait SecondFactor: Send + Sync + 'static {
     /// [`FactorError`].
     fn revoke(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError>;
 
-    /// May `client` approve, with `code`? Always, when approving needs no code.
+    /// May `client` approve, with `code`? Always, when approving needs no code. Wrong codes are counted for `who` alone, such as a
+    /// user or a key.
     ///
     /// # Errors
     /// [`FactorError`].
-    fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError>;
+    fn allow(&self, client: IpAddr, who: &str, code: Option<&str>) -> Result<(), FactorError>;
 
-    /// Is this the code of someone who signs in with a password? The grace period of approvals neither replaces it nor begins
+    /// Is this the code of `user`, who signs in with a password? Wrong codes are counted for that user's sign-ins alone. The grace period of approvals neither replaces it nor begins
     /// with it. None is needed when approving needs none.
     ///
     /// # Errors
     /// [`FactorError`].
-    fn verify(&self, code: Option<&str>) -> Result<(), FactorError>;
+    fn verify(&self, user: &str, code: Option<&str>) -> Result<(), FactorError>;
 }
 
 /// Runs a look at the second factor on a thread that may wait for the disk. `field` is where the code came in. A wrong code

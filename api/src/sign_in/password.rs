@@ -67,7 +67,8 @@ async fn login(call: Call) -> Result<Response, Error> {
         let wrong = Error::of(error_codes::WRONG_PASSWORD, "the name or the password is wrong");
         return Err(refused(&call, PROVIDER, wrong).await);
     }
-    factor::ask(&call, "totp_code", move |factor| factor.verify(totp_code.as_deref())).await?;
+    let user = username.clone();
+    factor::ask(&call, "totp_code", move |factor| factor.verify(&user, totp_code.as_deref())).await?;
     let profile = Profile { provider: PROVIDER.into(), subject: username.as_str().into(), ..Profile::default() };
     let mut session = start(&call, Who::Configured(username), profile).await?;
     let cookie = SESSION.set(&call.parts, session.token.as_deref().unwrap_or_default(), session.expires_in);

@@ -10,9 +10,8 @@ pub mod told;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::counters::Totals;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::stage::Stage;
 pub use pattern::{parse_pattern, render_pattern};
 pub use publish::PublishEvent;
 pub(crate) use publish::Publishing;
@@ -26,8 +25,10 @@ pub(crate) const DOMAIN: Domain = Domain {
         world.init_resource::<told::Events>();
         world.init_resource::<publish::Published>();
     },
-    systems: &[System { stage: Stage::Seal, name: "event_make_room", run: publish::make_room }],
-    before_close: told::tell_events,
+    before_close: |world| {
+        told::tell_events(world);
+        publish::make_room(world);
+    },
     told: told::take,
     totals: &[Totals::of::<metrics::EventTotals>()],
     metrics: metrics::ALL,

@@ -84,7 +84,6 @@ impl Published {
 }
 
 /// The next step has room again.
-// &mut World: a system of the closing stage.
 pub(super) fn make_room(world: &mut World) {
     let mut published = world.resource_mut::<Published>();
     if published.all > 0 {

@@ -2,13 +2,13 @@
 
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId, RefusalKind};
+use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
 use crate::event::metrics::EventTotals;
 use crate::kernel::record::AUDIT_PREFIX;
-use crate::testing::{TestWorld, key_of};
+use crate::testing::TestWorld;
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: payload.into(), agent: None, by: None }
@@ -52,15 +52,13 @@ fn what_is_no_event_is_refused_and_not_told() {
 }
 
 #[test]
-fn the_events_of_one_step_are_few_bytes_and_one_user_leaves_room_to_others() {
+fn the_events_of_one_step_are_few_bytes_and_one_agent_leaves_room_to_others() {
     let mut world = TestWorld::new();
+    let (a, b) = (world.spawn("a"), world.spawn("b"));
     let payload = format!("\"{}\"", "p".repeat(limit::EVENT_PAYLOAD_BYTES_MAX - 2));
     for _ in 0..2 {
-        let mut publish_by = |actor| {
-            world.actor = actor;
-            world.begin(publish("t", &payload))
-        };
-        let asked = [key_of(1), key_of(1), key_of(2), Actor::Api, Actor::Api, Actor::Api].map(&mut publish_by);
+        let asked = [Some(a), Some(a), Some(b), None, None, None]
+            .map(|agent| world.begin(PublishEvent { agent, ..publish("t", &payload) }));
         world.step();
         let taken = asked.map(|asked| asked.take().unwrap().map_err(|refused| refused.kind));
         let full = Err(RefusalKind::Busy);

@@ -163,7 +163,6 @@ pub(crate) const DOMAIN: Domain = Domain {
         System { stage: Stage::Intake, name: "turn_tell", run: tell },
         System { stage: Stage::Decide, name: "turn_admit", run: admit },
         System { stage: Stage::Decide, name: "turn_send", run: send },
-        System { stage: Stage::Seal, name: "turn_scan_again", run: reading::forget },
     ],
     ends: &[Ends { waits: stopping::has_work, go_on: stopping::go_on }],
     has_work,
@@ -171,6 +170,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet,
     check,
     jobs: &[reading::JOB],
+    before_close: reading::forget,
     outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
         CommandDef::of::<DrainCalls>(),

@@ -72,7 +72,6 @@ pub struct Reply {
 pub(super) struct ScannedHere(usize);
 
 /// The next step may scan here again.
-// &mut World: a system of the closing stage.
 pub(super) fn forget(world: &mut World) {
     world.resource_mut::<ScannedHere>().0 = 0;
 }

@@ -49,6 +49,12 @@ impl Node {
         *self.told.site.lock() = site;
     }
 
+    /// It stops, and the others know.
+    fn stop(&self) {
+        self.api.shutdown.trigger();
+        self.told.knows.trigger();
+    }
+
     fn count(&self, count: fn(&crate::http::elsewhere::Counts) -> &AtomicU64) -> u64 {
         count(&self.api.elsewhere.counts).load(Ordering::Relaxed)
     }

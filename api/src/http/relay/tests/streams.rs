@@ -17,14 +17,14 @@ async fn events_come_as_they_happen_and_end_with_the_node() {
     let standby = Node::at(there(owner.address)).await;
     let mut events = get(standby.address, "/api/logs/stream").await;
     assert_eq!(next(&mut events).await.unwrap(), ": open\n\n");
-    owner.api.shutdown.trigger();
+    owner.stop();
     while next(&mut events).await.is_some() {}
     owner.served.await.unwrap();
     let owner = Node::at(Site::Here).await;
     standby.tell(there(owner.address));
     let mut events = get(standby.address, "/api/logs/stream").await;
     assert_eq!(next(&mut events).await.unwrap(), ": open\n\n");
-    standby.api.shutdown.trigger();
+    standby.stop();
     while next(&mut events).await.is_some() {}
     standby.served.await.unwrap();
 }
@@ -108,7 +108,7 @@ async fn sockets_are_passed_on_until_one_end_closes() {
     }
     // One of a node that stops ends at once, however little is said.
     let mut stream = socket(&standby).await;
-    standby.api.shutdown.trigger();
+    standby.stop();
     assert_eq!(stream.read(&mut [0; 16]).await.unwrap_or(0), 0);
     standby.served.await.unwrap();
 }

@@ -138,6 +138,14 @@ export interface CallsShape {
 
 /** Capabilities of the agent. */
 export interface CapabilitiesBody {
+  /** Whether it may create agents. */
+  agent_spawn?: boolean | null;
+  /** Whether it may use the files of its workspace. */
+  file_system?: boolean | null;
+  /** Hosts that it may reach; `*` for all. */
+  network?: string[] | null;
+  /** Commands that it may run, as far as `[exec_policy]` allows them; `*` for all. */
+  shell?: string[] | null;
   tools?: string[] | null;
 }
 

@@ -27,6 +27,7 @@ from .goals import AsyncGoalsApi, GoalsApi
 from .hands import AsyncHandsApi, HandsApi
 from .hooks import AsyncHooksApi, HooksApi
 from .keys import AsyncKeysApi, KeysApi
+from .logs import AsyncLogsApi, LogsApi
 from .mcp import AsyncMcpApi, McpApi
 from .media import AsyncMediaApi, MediaApi
 from .memory import AsyncMemoryApi, MemoryApi
@@ -80,6 +81,7 @@ class Groups:
         self.hands = HandsApi(calls)
         self.hooks = HooksApi(calls)
         self.keys = KeysApi(calls)
+        self.logs = LogsApi(calls)
         self.mcp = McpApi(calls)
         self.media = MediaApi(calls)
         self.memory = MemoryApi(calls)
@@ -131,6 +133,7 @@ class AsyncGroups:
         self.hands = AsyncHandsApi(calls)
         self.hooks = AsyncHooksApi(calls)
         self.keys = AsyncKeysApi(calls)
+        self.logs = AsyncLogsApi(calls)
         self.mcp = AsyncMcpApi(calls)
         self.media = AsyncMediaApi(calls)
         self.memory = AsyncMemoryApi(calls)

@@ -175,6 +175,14 @@ class CallsShape(TypedDict):
 class CapabilitiesBody(TypedDict):
     """Capabilities of the agent."""
 
+    agent_spawn: NotRequired[bool | None]
+    """Whether it may create agents."""
+    file_system: NotRequired[bool | None]
+    """Whether it may use the files of its workspace."""
+    network: NotRequired[List[str] | None]
+    """Hosts that it may reach; `*` for all."""
+    shell: NotRequired[List[str] | None]
+    """Commands that it may run, as far as `[exec_policy]` allows them; `*` for all."""
     tools: NotRequired[List[str] | None]
 
 

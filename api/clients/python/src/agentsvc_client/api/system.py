@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Dict, List, NotRequired, TypedDict, Unpack
 
-from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream, quote
+from .._calls import AsyncCalls, Calls, quote
 from .shared import RoleWord, ScopeWord, VersionBody
 
 
@@ -500,10 +500,6 @@ class SystemApi:
         """Initialize the configuration (`POST /api/init`)."""
         return self._calls.json("POST", "/api/init", body=body)
 
-    def stream_logs(self) -> Stream[Event]:
-        """Stream log lines (`GET /api/logs/stream`)."""
-        return self._calls.stream("GET", "/api/logs/stream")
-
     def search_marketplace(self, **query: Unpack[SystemSearchMarketplaceQuery]) -> Marketplace:
         """Search the registry and skills.sh (`GET /api/marketplace/search`)."""
         return self._calls.json("GET", "/api/marketplace/search", query=query)
@@ -596,10 +592,6 @@ class AsyncSystemApi:
     async def initialize(self, **body: Unpack[InitBody]) -> ConfigInitialized:
         """Initialize the configuration (`POST /api/init`)."""
         return await self._calls.json("POST", "/api/init", body=body)
-
-    async def stream_logs(self) -> AsyncStream[Event]:
-        """Stream log lines (`GET /api/logs/stream`)."""
-        return await self._calls.stream("GET", "/api/logs/stream")
 
     async def search_marketplace(self, **query: Unpack[SystemSearchMarketplaceQuery]) -> Marketplace:
         """Search the registry and skills.sh (`GET /api/marketplace/search`)."""

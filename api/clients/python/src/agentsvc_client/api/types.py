@@ -395,6 +395,7 @@ from .hooks import (
     Woken as Woken,
 )
 from .keys import KeyBody2 as KeyBody2, KeyItem as KeyItem, KeyItemList as KeyItemList, KeyMade as KeyMade
+from .logs import StoredBody as StoredBody
 from .mcp import (
     AcceptBody as AcceptBody,
     CatalogHealthCheck as CatalogHealthCheck,

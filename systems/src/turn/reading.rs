@@ -72,6 +72,7 @@ pub struct Reply {
 pub(super) struct ScannedHere(usize);
 
 /// The next step may scan here again.
+// &mut World: what is called before a step closes gets all of it.
 pub(super) fn forget(world: &mut World) {
     world.resource_mut::<ScannedHere>().0 = 0;
 }

@@ -91,7 +91,7 @@ fn stored_lines_are_listed_newest_first_also_from_before_a_restart() {
     daemon.agent("late");
     let names_of = |page: &Value| -> Vec<String> {
         let lines = page["logs"].as_array().unwrap().iter();
-        lines.filter(|line| line["message"] == "agent spawned").map(|line| line["name"].to_string()).collect()
+        lines.filter(|line| line["kind"] == "agent_spawned").map(|line| line["name"].to_string()).collect()
     };
     let is_there = |page: &Value| names_of(page).contains(&"\"late\"".to_owned());
     until("the line is stored", || is_there(&daemon.get("/api/logs?limit=1000").expect(200)).then_some(()));

@@ -358,9 +358,9 @@ fn the_default_model_is_shown_and_tested_where_agents_ask_it() {
     let tested = daemon.poke("/api/providers/openai/test").expect(200);
     assert_eq!((&tested["model_tested"], model.requests().len()), (&default["default_model"], 1));
     // What clients set comes first.
-    let elsewhere = json!({ "url": "https://example.com/v1" });
+    let elsewhere = json!({ "url": "https://1.1.1.1/v1" });
     daemon.put("/api/providers/openai/url", &elsewhere).expect(200);
-    assert_eq!(provider(&daemon, "openai")["base_url"], "https://example.com/v1");
+    assert_eq!(provider(&daemon, "openai")["base_url"], "https://1.1.1.1/v1");
 }
 
 #[test]

@@ -121,7 +121,7 @@ def case_an_answer_is_streamed_and_stored(stage):
     expect(turns(page).locator(".md")).to_have_text("One ")
     gate.let()
     expect(turns(page).locator(".md")).to_have_text("One two ")
-    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
     gate.open()
     settled(page)
     foot = turns(page).locator(".answer .turn-foot")
@@ -129,7 +129,7 @@ def case_an_answer_is_streamed_and_stored(stage):
     # 120 tokens at $2.50 and 3 at $10 for a million.
     expect(foot.locator(".cost")).to_have_text("$0.0003")
     expect(foot).to_contain_text("openai/echo-1")
-    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
 
 
 def case_markdown_is_shown_and_markup_is_not_obeyed(stage):
@@ -384,7 +384,7 @@ def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
     expect(live).to_contain_text("before")
     expect(live).to_contain_text("after ")
     expect(live.locator("details.tool")).to_have_count(1)
-    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
     gate.let()
     expect(live).to_contain_text("after the ")
     gate.open()

@@ -248,16 +248,14 @@ fn wrong_codes_are_counted_and_a_kill_does_not_forget_them() {
             daemon.restart();
         }
     }
-    for reply in [approve(&daemon, &approval, &codes.now), revoke(&daemon, &recovery[0])] {
-        assert!((1..=60).contains(&locked_secs(&reply)), "{}", reply.text());
-    }
+    let reply = approve(&daemon, &approval, &codes.now);
+    assert!((1..=60).contains(&locked_secs(&reply)), "{}", reply.text());
     // It outlives a kill. Where that takes longer than the lock, more wrong codes make the next one, which is longer.
     for left in [10, 5] {
         let wrong = || approve(&daemon, &approval, &codes.wrong);
         let lasts = || Some(wrong()).filter(|reply| reply.status == 429).map(|reply| locked_secs(&reply));
         let secs = until("it is locked for a while", || lasts().filter(|secs| *secs >= left));
         approve(&daemon, &approval, &codes.now).refused(429);
-        revoke(&daemon, &recovery[0]).refused(429);
         let begun = Instant::now();
         daemon.restart();
         let reply = approve(&daemon, &approval, &codes.wrong);
@@ -266,6 +264,8 @@ fn wrong_codes_are_counted_and_a_kill_does_not_forget_them() {
     }
     assert_eq!(daemon.get(&format!("/api/approvals/{approval}")).expect(200)["status"], "pending");
     daemon.poke(&format!("/api/approvals/{approval}/reject")).expect(200);
+    // Attempts to approve are counted by themselves: the owner can still take the factor away.
+    revoke(&daemon, &recovery[0]).expect(200);
 }
 
 #[test]

@@ -107,7 +107,7 @@ def refusing(client: Client) -> None:
     raised(TimedOutError, client.with_options(timeout=0.2).system.get_ready)
     seen = []
     try:
-        for event in client.system.stream_logs():
+        for event in client.logs.stream_logs():
             seen.append(event)
     except ConnectionFailedError:
         assert seen == [{"name": "log", "data": {"n": 1}}], seen

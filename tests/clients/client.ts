@@ -101,7 +101,7 @@ async function refusing(client: Client): Promise<void> {
   await thrown(TimedOutError, () => client.system.getReady({ timeout: 200 }));
   const seen: unknown[] = [];
   await thrown(ConnectionFailedError, async () => {
-    for await (const event of await client.system.streamLogs()) seen.push(event);
+    for await (const event of await client.logs.streamLogs()) seen.push(event);
   });
   equal(seen, [{ name: "log", data: { n: 1 } }]);
   const broken = await thrown(StreamError, async () => all(await client.world.stream()));

@@ -86,15 +86,20 @@ fn lines_that_repeat_are_counted_for_each_agent() {
 #[test]
 fn stored_lines_are_listed_newest_first_also_from_before_a_restart() {
     let mut daemon = Daemon::start();
-    daemon.agent("early");
-    daemon.restart();
-    daemon.agent("late");
     let names_of = |page: &Value| -> Vec<String> {
         let lines = page["logs"].as_array().unwrap().iter();
         lines.filter(|line| line["kind"] == "agent_spawned").map(|line| line["name"].to_string()).collect()
     };
-    let is_there = |page: &Value| names_of(page).contains(&"\"late\"".to_owned());
-    until("the line is stored", || is_there(&daemon.get("/api/logs?limit=1000").expect(200)).then_some(()));
+    let is_stored = |daemon: &Daemon, name: &str| {
+        let page = daemon.get("/api/logs?limit=1000").expect(200);
+        names_of(&page).contains(&format!("{name:?}")).then_some(())
+    };
+    daemon.agent("early");
+    // A kill takes along what is not written yet.
+    until("the line is stored", || is_stored(&daemon, "early"));
+    daemon.restart();
+    daemon.agent("late");
+    until("the line is stored", || is_stored(&daemon, "late"));
     let (mut names, mut path) = (Vec::new(), "/api/logs?limit=3".to_owned());
     loop {
         let page = daemon.get(&path).expect(200);

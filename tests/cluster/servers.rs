@@ -166,7 +166,11 @@ impl Servers {
             discard: DiscardPolicy::New,
             ..Config::default()
         };
-        self.ask(async |context| context.create_stream(config).await.map(drop)).expect("a stream can be created");
+        // The servers may still choose who leads them.
+        until("a stream can be created", || {
+            let config = config.clone();
+            self.ask(async |context| context.get_or_create_stream(config).await.map(drop)).ok()
+        });
         self
     }
 

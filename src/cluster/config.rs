@@ -27,7 +27,7 @@ table! {
         acks: Acks => choice(Acks::WORDS).protected().at_restart(),
         /// File with `user:password` for the NATS servers, an absolute path.
         credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.user").protected().at_restart(),
-        /// Use NATS servers that take clients without credentials: whoever reaches them, commands of agents as well, can stop the cluster.
+        /// Use NATS servers that take clients without credentials: anyone who reaches them, commands of agents as well, can stop the cluster.
         allow_open_server: bool => flag().protected().at_restart(),
         /// MiB of the journal from which on the owner replaces its beginning by a copy of the world, 1 to 1048576.
         journal_mb: u64 = 512 => integer(1..=1_048_576).protected().at_restart(),
@@ -74,7 +74,8 @@ impl ClusterConfig {
             reader.problem("url", "must be set where `servers` is: where the other nodes reach this one".to_owned());
         }
         if self.allow_open_server {
-            let text = "whoever reaches the NATS servers, commands of agents as well, may stop the cluster".to_owned();
+            let text =
+                "anyone who reaches the NATS servers, commands of agents as well, may stop the cluster".to_owned();
             reader.warning("allow_open_server", text);
         }
         if self.unsafe_single_server {

@@ -18,6 +18,7 @@ use crate::kernel::acting::Acting;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::reaction::check;
+use crate::trigger::Triggers;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.
@@ -53,7 +54,9 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
     let who = world.resource::<Acting>().0.user_or_key().or(agent.map(|agent| agent.0));
-    if !world.resource_mut::<Published>().admit(who, payload.len()) {
+    // Without triggers nothing reads it.
+    let is_read = world.resource::<Triggers>().len() > 0;
+    if is_read && !world.resource_mut::<Published>().admit(who, payload.len()) {
         return Err(Refusal::busy("too many custom events are published at once; try again in a moment", 1));
     }
     world.resource_mut::<EventTotals>().custom += 1;
@@ -62,8 +65,8 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Bytes of the payloads that were published in this step, in all and by each user, key or agent: triggers read them in the step in
-/// which they come, and what they read is scanned.
+/// Bytes of the payloads that were published in this step while there were triggers, in all and by each user, key or agent:
+/// triggers read them in the step in which they come, and what they read is scanned.
 #[derive(Resource, Default)]
 pub(super) struct Published {
     all: usize,

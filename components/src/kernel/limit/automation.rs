@@ -114,8 +114,8 @@ limits! {
     pub const EVENT_TYPE_BYTES_MAX: usize = 128;
     /// Bytes of the payload of a custom event, as compact JSON. Longer: 400.
     pub const EVENT_PAYLOAD_BYTES_MAX: usize = 16 << 10;
-    /// Bytes of the payloads of the custom events of one step; a user, named key or agent may have one in `POOL_SHARES` of them. More:
-    /// 503 with `Retry-After`.
+    /// Bytes of the payloads of the custom events of one step while there are triggers; a user, named key or agent may have one in
+    /// `POOL_SHARES` of them. More: 503 with `Retry-After`.
     pub const EVENT_PAYLOADS_STEP_BYTES_MAX: usize = 4 * EVENT_PAYLOAD_BYTES_MAX;
     /// Workflow definitions; a user or family may have one in `POOL_SHARES` of them. More: 429.
     pub const WORKFLOWS_MAX: usize = 10_000;

@@ -18,17 +18,13 @@ pub(crate) use publish::Publishing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "trigger"],
+    uses: &["audit"],
     commands: &[CommandDef::of::<PublishEvent>()],
     audit_kinds: audit_kinds::ALL,
     install: |world| {
         world.init_resource::<told::Events>();
-        world.init_resource::<publish::Published>();
     },
-    before_close: |world| {
-        told::tell_events(world);
-        publish::make_room(world);
-    },
+    before_close: told::tell_events,
     told: told::take,
     totals: &[Totals::of::<metrics::EventTotals>()],
     metrics: metrics::ALL,

@@ -2,8 +2,7 @@
 
 use crate::event::audit_kinds;
 use crate::event::metrics::EventTotals;
-use bevy_ecs::prelude::{Resource, World};
-use hashbrown::HashMap;
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;
@@ -17,8 +16,7 @@ use crate::audit::Audit;
 use crate::kernel::acting::Acting;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
-use crate::kernel::reaction::check;
-use crate::trigger::Triggers;
+use crate::kernel::reaction::{check, react};
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.
@@ -39,13 +37,19 @@ command! {
         Answer::stored(publish(world, it))
 }
 
-/// Someone is to publish an event.
-pub(crate) struct Publishing;
+/// A custom event is to be published; it is told after the rules.
+pub(crate) struct Publishing {
+    /// Its type.
+    pub(crate) event_type: String,
+    /// Bytes of its payload.
+    pub(crate) bytes: usize,
+    /// The user, key or agent that publishes it, if it is one.
+    pub(crate) who: Option<Uuid>,
+}
 
 fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     let PublishEvent { event_type, payload, agent, by } = command;
     check_type(&event_type)?;
-    check(world, &Publishing)?;
     if payload.len() > limit::EVENT_PAYLOAD_BYTES_MAX {
         let most = limit::EVENT_PAYLOAD_BYTES_MAX;
         return Err(Refusal::bad_field("payload", format!("payload is longer than {most} bytes of compact JSON")));
@@ -54,44 +58,14 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
     let who = world.resource::<Acting>().0.user_or_key().or(agent.map(|agent| agent.0));
-    // Without triggers nothing reads it.
-    let is_read = world.resource::<Triggers>().len() > 0;
-    if is_read && !world.resource_mut::<Published>().admit(who, payload.len()) {
-        return Err(Refusal::busy("too many custom events are published at once; try again in a moment", 1));
-    }
+    let publishing = Publishing { event_type, bytes: payload.len(), who };
+    check(world, &publishing)?;
+    react(world, &publishing);
+    let event_type = publishing.event_type;
     world.resource_mut::<EventTotals>().custom += 1;
     world.audit(audit_kinds::EVENT_PUBLISHED, agent, json!({ "event_type": event_type }));
     world.event(Event::Custom { event_type, agent, payload, by });
     Ok(())
-}
-
-/// Bytes of the payloads that were published in this step while there were triggers, in all and by each user, key or agent:
-/// triggers read them in the step in which they come, and what they read is scanned.
-#[derive(Resource, Default)]
-pub(super) struct Published {
-    all: usize,
-    by: HashMap<Uuid, usize>,
-}
-
-impl Published {
-    fn admit(&mut self, who: Option<Uuid>, bytes: usize) -> bool {
-        let most = limit::EVENT_PAYLOADS_STEP_BYTES_MAX;
-        let own = who.and_then(|who| self.by.get(&who).copied()).unwrap_or(0) + bytes;
-        if self.all + bytes > most || who.is_some() && own > most / limit::POOL_SHARES {
-            return false;
-        }
-        self.all += bytes;
-        self.by.extend(who.map(|who| (who, own)));
-        true
-    }
-}
-
-/// The next step has room again.
-pub(super) fn make_room(world: &mut World) {
-    let mut published = world.resource_mut::<Published>();
-    if published.all > 0 {
-        *published = Published::default();
-    }
 }
 
 /// Refuses what cannot be the type of a custom event.

@@ -5,13 +5,10 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
-use serde_json::json;
-
 use super::*;
 use crate::event::metrics::EventTotals;
 use crate::kernel::record::AUDIT_PREFIX;
 use crate::testing::TestWorld;
-use crate::trigger::{CreateTrigger, NewTrigger};
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: payload.into(), agent: None, by: None }
@@ -52,34 +49,4 @@ fn what_is_no_event_is_refused_and_not_told() {
     let refused = world.ask(nobody).unwrap_err();
     assert_eq!((refused.kind, refused.field.as_deref()), (RefusalKind::NotFound, Some("agent_id")));
     assert_eq!(world.events.len(), events);
-}
-
-#[test]
-fn the_events_of_one_step_are_few_bytes_and_one_agent_leaves_room_to_others() {
-    let mut world = TestWorld::new();
-    let (a, b) = (world.spawn("a"), world.spawn("b"));
-    let trigger = NewTrigger {
-        pattern: parse_pattern(&json!({ "custom": { "event_type": "other" } })).unwrap(),
-        prompt_template: "Look".into(),
-        enabled: true,
-        max_fires: 0,
-        cooldown_secs: None,
-        session_mode: None,
-        target: None,
-    };
-    let payload = format!("\"{}\"", "p".repeat(limit::EVENT_PAYLOAD_BYTES_MAX - 2));
-    // As many as come where no trigger reads them.
-    let asked = [(); 6].map(|()| world.begin(publish("t", &payload)));
-    world.step();
-    assert!(asked.into_iter().all(|asked| asked.take().unwrap().is_ok()));
-    world.ask(CreateTrigger { agent: a, trigger }).unwrap();
-    for _ in 0..2 {
-        let asked = [Some(a), Some(a), Some(b), None, None, None]
-            .map(|agent| world.begin(PublishEvent { agent, ..publish("t", &payload) }));
-        world.step();
-        let taken = asked.map(|asked| asked.take().unwrap().map_err(|refused| refused.kind));
-        let full = Err(RefusalKind::Busy);
-        assert_eq!(taken, [Ok(()), full, Ok(()), Ok(()), Ok(()), full], "each step has room again");
-    }
-    assert_eq!(world.engine.world().resource::<EventTotals>().custom, 6 + 8);
 }

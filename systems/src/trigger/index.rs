@@ -371,6 +371,14 @@ impl Matcher {
         }
     }
 
+    /// May a trigger read the payload of a custom event of this type?
+    pub(super) fn reads_custom(&self, event_type: &str) -> bool {
+        !self.all.is_empty()
+            || !self.content.is_empty()
+            || self.custom.contains_key(event_type)
+            || self.kinds.get(&EventKind::Custom).is_some_and(|kind| !kind.any.is_empty() || !kind.names.is_empty())
+    }
+
     /// Adds the sets of triggers that may wait for `event`; gives what they are compared with. `name` gives the name of the event's
     /// agent, where it is known; it is asked at most once.
     pub(super) fn find<'s, 'n>(

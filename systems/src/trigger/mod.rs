@@ -42,6 +42,7 @@ pub mod audit_kinds;
 mod burst;
 mod check;
 mod create;
+mod custom;
 mod deliver;
 pub mod error_codes;
 mod footprint;
@@ -123,6 +124,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     has_fires: has_waiting,
     has_event_fires: has_waiting,
     check,
+    before_close: custom::make_room,
     is_quiet: |world| world.resource::<Waves>().waiting() == 0,
     commands: &[
         CommandDef::of::<CreateTrigger>(),
@@ -151,9 +153,12 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Triggers>();
     world.init_resource::<Waves>();
     world.init_resource::<Bursts>();
+    world.init_resource::<custom::Published>();
     world.register_component_hooks::<Turn>().on_remove(|mut world, at| turn_goes(&mut world, at.entity));
     rule(world, |world, agent: &Spawning| room_for(world, &agent.triggers));
     rule(world, |world, owning: &Owning| wakes_itself_only(world, owning.agent));
+    rule(world, custom::has_room);
+    on(world, custom::count);
     on(world, |world, new: &AgentSpawned| register(world, new.agent, &new.triggers));
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
     on(world, |world, event: &FiredTurnEnded| {

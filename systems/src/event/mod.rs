@@ -18,7 +18,7 @@ pub(crate) use publish::Publishing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit"],
+    uses: &["audit", "trigger"],
     commands: &[CommandDef::of::<PublishEvent>()],
     audit_kinds: audit_kinds::ALL,
     install: |world| {

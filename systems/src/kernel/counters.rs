@@ -26,3 +26,19 @@ impl Totals {
         }
     }
 }
+
+/// A resource of a domain that begins anew with each step, such as a sum of what one step may take.
+#[derive(Clone, Copy)]
+pub struct PerStep(fn(&mut World));
+
+impl PerStep {
+    /// The resource `T`.
+    pub(crate) const fn of<T: Resource + Default>() -> Self {
+        Self(|world| world.insert_resource(T::default()))
+    }
+
+    /// Begins it anew, also in an empty world.
+    pub(crate) fn begin(self, world: &mut World) {
+        (self.0)(world);
+    }
+}

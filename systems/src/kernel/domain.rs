@@ -13,7 +13,7 @@ use agentsvc_components::kernel::record::Op;
 use agentsvc_components::{ErrorCode, Timestamp};
 
 use super::check::{Faults, Rows};
-use super::counters::Totals;
+use super::counters::{PerStep, Totals};
 use super::engine::Told;
 use super::footprint::{KindFootprint, Measure};
 use super::inputs::table::{CommandDef, OutcomeDef};
@@ -58,6 +58,8 @@ pub struct Domain {
     pub audit_kinds: &'static [AuditAction],
     /// Its metrics.
     pub metrics: &'static [Metric],
+    /// What begins anew with each step.
+    pub per_step: &'static [PerStep],
     /// Its totals since the daemon started.
     pub totals: &'static [Totals],
     /// Its kinds of jobs.
@@ -176,6 +178,7 @@ impl Domain {
             limits: &[],
             audit_kinds: &[],
             metrics: &[],
+            per_step: &[],
             totals: &[],
             jobs: &[],
             systems: &[],

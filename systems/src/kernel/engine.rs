@@ -115,6 +115,7 @@ impl Engine {
         world.insert_resource(Now::default());
         for domain in crate::kernel::domain::all() {
             domain.totals.iter().for_each(|totals| (totals.init)(&mut world));
+            domain.per_step.iter().for_each(|it| it.begin(&mut world));
             (domain.install)(&mut world);
         }
         // Beats first: that is the order in which the systems run.
@@ -266,6 +267,9 @@ impl Engine {
         self.rounds();
         self.close.run(&mut self.world);
         self.world.resource_mut::<Fires>().refill();
+        for domain in crate::kernel::domain::all() {
+            domain.per_step.iter().for_each(|it| it.begin(&mut self.world));
+        }
         self.world.clear_trackers();
         let told = crate::kernel::domain::all().iter().filter_map(|domain| (domain.told)(&mut self.world)).collect();
         let mut outbox = self.world.resource_mut::<Outbox>();

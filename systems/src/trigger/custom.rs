@@ -47,15 +47,6 @@ pub(super) fn count(world: &mut World, Publishing { event_type, bytes, who }: &P
     published.by.extend(who.map(|who| (who, own)));
 }
 
-/// The next step has room again.
-// &mut World: what is called before a step closes gets all of it.
-pub(super) fn make_room(world: &mut World) {
-    let mut published = world.resource_mut::<Published>();
-    if published.all > 0 {
-        *published = Published::default();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -83,7 +83,7 @@ use bevy_ecs::prelude::{Entity, Resource, With, World};
 
 use crate::agent::{AgentSpawned, Owning, Spawning, check_reach};
 use crate::event::told::Events;
-use crate::kernel::counters::Totals;
+use crate::kernel::counters::{PerStep, Totals};
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
@@ -124,7 +124,6 @@ pub(crate) const DOMAIN: Domain = Domain {
     has_fires: has_waiting,
     has_event_fires: has_waiting,
     check,
-    before_close: custom::make_room,
     is_quiet: |world| world.resource::<Waves>().waiting() == 0,
     commands: &[
         CommandDef::of::<CreateTrigger>(),
@@ -135,6 +134,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
+    per_step: &[PerStep::of::<custom::Published>()],
     totals: &[Totals::of::<TriggerTotals>()],
     ..Domain::named("trigger")
 };
@@ -153,7 +153,6 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Triggers>();
     world.init_resource::<Waves>();
     world.init_resource::<Bursts>();
-    world.init_resource::<custom::Published>();
     world.register_component_hooks::<Turn>().on_remove(|mut world, at| turn_goes(&mut world, at.entity));
     rule(world, |world, agent: &Spawning| room_for(world, &agent.triggers));
     rule(world, |world, owning: &Owning| wakes_itself_only(world, owning.agent));

@@ -109,7 +109,7 @@ use crate::approval::CallDecided;
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
-use crate::kernel::counters::Totals;
+use crate::kernel::counters::{PerStep, Totals};
 use crate::kernel::domain::{Domain, Ends, Phase, System};
 use crate::kernel::fires::HoldWork;
 use crate::kernel::footprint::{Measure, entries};
@@ -170,7 +170,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet,
     check,
     jobs: &[reading::JOB],
-    before_close: reading::forget,
+    per_step: &[PerStep::of::<reading::ScannedHere>()],
     outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
         CommandDef::of::<DrainCalls>(),
@@ -219,7 +219,6 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<EndedTurns>();
     world.init_resource::<stopping::Stopping>();
     world.insert_resource(call_result::SETTLEMENT);
-    world.init_resource::<reading::ScannedHere>();
     world.init_resource::<Waiting>();
     world.init_resource::<ToolLane>();
     world.init_resource::<Children>();

@@ -71,12 +71,6 @@ pub struct Reply {
 #[derive(Resource, Default)]
 pub(super) struct ScannedHere(usize);
 
-/// The next step may scan here again.
-// &mut World: what is called before a step closes gets all of it.
-pub(super) fn forget(world: &mut World) {
-    world.resource_mut::<ScannedHere>().0 = 0;
-}
-
 /// Settles a call with what others wrote, of whom `source` tells: it is scanned, and its taint goes to the turn.
 pub(super) fn settle_read(
     world: &mut World,

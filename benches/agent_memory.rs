@@ -1,24 +1,18 @@
-//! What an agent with its session costs in memory: `cargo bench --bench agent_memory`.
+//! What an agent with its session costs in memory: `cargo bench --bench all -- agent_memory`.
 //!
 //! `AGENTSVC_BENCH_AGENTS` is how many are made, 1,000,000 unless set.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
 
 use std::fmt::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use support::{Row, UNLIMITED, goals, head, resident_bytes, size};
+use crate::measure::{Row, UNLIMITED, goals, head, resident_bytes, size};
+use crate::support::daemon::Daemon;
 
 /// Agents in one request.
 const BATCH: usize = 10_000;
 
-fn main() {
+pub(crate) fn main() {
     let count = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 50_000);
     let daemon = Daemon::with(UNLIMITED);
     let before = settled(daemon.pid());

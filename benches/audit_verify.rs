@@ -1,13 +1,11 @@
-//! How long a walk over a long audit trail takes, and how much memory: `cargo bench --bench audit_verify`.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-mod support;
+//! How long a walk over a long audit trail takes, and how much memory: `cargo bench --bench all -- audit_verify`.
 
 use agentsvc_systems::audit::audit_kinds;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::measure::process::{forget_peak, peak_bytes};
+use crate::measure::{Row, head, resident_bytes, size};
 use agentsvc::audit::AuditTrail;
 use agentsvc::audit::outside::Outside;
 use agentsvc::audit::vault::Vault;
@@ -21,13 +19,11 @@ use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::put_audit_checkpoint;
 use agentsvc_systems::{Engine, ReplySlot, Settings};
 use serde_json::json;
-use support::process::{forget_peak, peak_bytes};
-use support::{Row, head, resident_bytes, size};
 
 /// Entries in one step of the world.
 const STEP: u64 = 1_000;
 
-fn main() {
+pub(crate) fn main() {
     head("audit_verify");
     let entries = size("AGENTSVC_BENCH_ENTRIES", 1_000_000, 50_000) as u64;
     let home = tempfile::tempdir().expect("a temporary directory");

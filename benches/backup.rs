@@ -1,14 +1,8 @@
-//! A backup of a large home under load, and its way back: `cargo bench --bench backup`.
+//! A backup of a large home under load, and its way back: `cargo bench --bench all -- backup`.
 //!
 //! `AGENTSVC_BACKUP_AGENTS` (100,000) agents with `AGENTSVC_BACKUP_MESSAGES` (1,000,000) messages between them. A backup is made while
 //! messages are posted, restored into an empty home without a daemon, backed up again there, and both are compared row
 //! for row by the checksums of their rows files; then it is restored into the running daemon, too.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
 
 use std::convert::Infallible;
 use std::fs;
@@ -18,6 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::measure::process::{forget_peak, peak_bytes};
+use crate::measure::{Row as Line, head, resident_bytes, size};
+use crate::support::daemon::{Daemon, command, text};
 use agentsvc::kernel::store::Store;
 use agentsvc::kernel::store::rows::Row;
 use agentsvc_components::agent::record::AgentRecord;
@@ -29,10 +26,7 @@ use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use agentsvc_systems::kernel::record::{MessageKey, encode, manifest_text_key, message_key};
 use agentsvc_systems::manifest;
-use harness::daemon::{Daemon, command, text};
 use serde_json::{Value, json};
-use support::process::{forget_peak, peak_bytes};
-use support::{Row as Line, head, resident_bytes, size};
 use uuid::Uuid;
 
 const MANIFEST: &str = "name = \"a\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n";
@@ -141,7 +135,7 @@ fn hashes(path: &Path) -> Vec<(String, String, u64)> {
     manifest.entries.into_iter().filter_map(|entry| Some((entry.name, entry.sha256, entry.rows?))).collect()
 }
 
-fn main() {
+pub(crate) fn main() {
     let agents = size("AGENTSVC_BACKUP_AGENTS", 100_000, 5_000) as u64;
     let messages = size("AGENTSVC_BACKUP_MESSAGES", 1_000_000, 50_000) as u64;
     let home = tempfile::tempdir().expect("a directory");

@@ -1,12 +1,6 @@
-//! Adapters of channels: `cargo bench --bench channels`, or some of its parts: `inbound`, `idle`, `stuck`.
+//! Adapters of channels: `cargo bench --bench all -- channels`, or some of its parts: `inbound`, `idle`, `stuck`.
 //!
 //! The adapters are processes of this program, started by the daemon with `--adapter` and a port, at which they get their orders.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::daemon::Daemon;
-use harness::model_server::{ModelServer, Reply};
-use harness::until;
+use crate::measure::process::{anonymous_bytes, threads};
+use crate::measure::{Row, UNLIMITED, cpu_seconds, default_model, goals, head, is_wanted, ms, percentile, size};
+use crate::support::daemon::Daemon;
+use crate::support::model_server::{ModelServer, Reply};
+use crate::support::until;
 use serde_json::{Value, json};
-use support::process::{anonymous_bytes, threads};
-use support::{Row, UNLIMITED, cpu_seconds, default_model, goals, head, is_wanted, ms, percentile, size};
 
 /// The word that makes this program an adapter.
 const ADAPTER: &str = "--adapter";
@@ -40,12 +34,7 @@ const LONG: &str = "at length, ";
 /// Bytes of such an answer.
 const LONG_BYTES: usize = 100_000;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == ADAPTER) {
-        let port = arguments.get(at + 1).and_then(|port| port.parse().ok());
-        return adapt(port.expect("a port"), arguments.iter().any(|argument| argument == "--describe"));
-    }
+pub(crate) fn main() {
     head("channels");
     if is_wanted("inbound") {
         inbound();
@@ -80,9 +69,16 @@ impl Order {
     }
 }
 
+/// Is this process an adapter?
+pub(crate) fn is_adapter() -> bool {
+    std::env::args().any(|argument| argument == ADAPTER)
+}
+
 /// An adapter: says that it is ready, brings messages when it is told to, and answers what is no command as the SDK does.
-fn adapt(port: u16, is_described: bool) {
-    if is_described {
+pub(crate) fn adapt() {
+    let port = std::env::args().skip_while(|argument| argument != ADAPTER).nth(1);
+    let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
+    if std::env::args().any(|argument| argument == "--describe") {
         return println!("{}", json!({ "name": "bench", "display_name": "Bench", "description": "", "fields": [] }));
     }
     let emit = |lines: &str| {

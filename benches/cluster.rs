@@ -1,4 +1,4 @@
-//! A cluster of three daemons and three NATS servers on one machine: `cargo bench --bench cluster`, or some of its parts: `killed`,
+//! A cluster of three daemons and three NATS servers on one machine: `cargo bench --bench all -- cluster`, or some of its parts: `killed`,
 //! `frozen`, `leader`, `machine`, `rolling`, `turns`, `creates`.
 //!
 //! The servers and nodes are those of `tests/cluster`, without the links that fail there. `AGENTSVC_BENCH_AGENTS` is the size of the
@@ -6,51 +6,24 @@
 //! `AGENTSVC_BENCH_UPGRADES` how often all nodes are replaced, `AGENTSVC_BENCH_CLIENTS` the connections that ask for turns and
 //! agents, and `AGENTSVC_BENCH_SECS` how long they do. `AGENTSVC_BIN` names another binary.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[allow(dead_code, unused_imports, reason = "the faults themselves are tests")]
-#[path = "../tests/cluster/faults.rs"]
-mod faults;
-#[allow(dead_code, reason = "what clients saw is judged by tests")]
-#[path = "../tests/cluster/history.rs"]
-mod history;
-#[allow(dead_code, reason = "the load of tests is another one")]
-#[path = "../tests/cluster/load.rs"]
-mod load;
-#[path = "support/mod.rs"]
-mod measure;
-#[allow(dead_code, reason = "nodes fail in fewer ways here")]
-#[path = "../tests/cluster/nodes.rs"]
-mod nodes;
-#[path = "cluster/outages.rs"]
 mod outages;
-#[allow(dead_code, unused_imports, reason = "nothing is between the programs here")]
-#[path = "../tests/cluster/proxy.rs"]
-mod proxy;
-#[path = "cluster/rates.rs"]
 mod rates;
-#[path = "cluster/rolling.rs"]
 mod rolling;
-#[allow(dead_code, reason = "servers fail in fewer ways here")]
-#[path = "../tests/cluster/servers.rs"]
-mod servers;
-#[path = "../tests/support/mod.rs"]
-mod support;
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use faults::Cluster;
-use measure::{Row, default_model, head, is_wanted, ms, size};
-use nodes::NODES;
+use crate::faults::Cluster;
+use crate::measure::{Row, default_model, head, is_wanted, ms, size};
+use crate::nodes::{self, NODES};
+use crate::proxy::Link;
+use crate::servers::Servers;
+use crate::support::daemon::text;
+use crate::support::http::Client;
+use crate::support::model_server::ModelServer;
+use crate::support::{clients, until};
 use outages::Outage;
-use proxy::Link;
 use serde_json::{Value, json};
-use servers::Servers;
-use support::daemon::text;
-use support::http::Client;
-use support::model_server::ModelServer;
-use support::{clients, until};
 use tokio::runtime::{Builder, Runtime};
 
 /// Agents that are made with one request.
@@ -67,7 +40,7 @@ struct Stage {
     _model: ModelServer,
 }
 
-fn main() {
+pub(crate) fn main() {
     head("cluster");
     if clients::skipped() {
         println!("nothing was measured: there is no nats-server");
@@ -90,7 +63,7 @@ fn main() {
         rates::creates(&stage);
     }
     println!(
-        "\nWithout a cluster: `cargo bench --bench http_load -- creates turns`, with AGENTSVC_BIN=<binary of another commit> for what it \
+        "\nWithout a cluster: `cargo bench --bench all -- http_load creates turns`, with AGENTSVC_BIN=<binary of another commit> for what it \
          was before."
     );
 }

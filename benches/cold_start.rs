@@ -1,26 +1,18 @@
-//! How fast the daemon starts and how little it uses when nothing happens: `cargo bench --bench cold_start`.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-#[path = "support/start.rs"]
-mod start;
-mod support;
+//! How fast the daemon starts and how little it uses when nothing happens: `cargo bench --bench all -- cold_start`.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
+use crate::measure::process::anonymous_bytes;
+use crate::measure::start::start;
+use crate::measure::{Row, UNLIMITED, cpu_seconds, goals, head, ms, resident_bytes, size};
+use crate::support::daemon::Daemon;
 use serde_json::json;
-use start::start;
-use support::process::anonymous_bytes;
-use support::{Row, UNLIMITED, cpu_seconds, goals, head, ms, resident_bytes, size};
 
 /// Agents of one request.
 const BULK: usize = 10_000;
 
-fn main() {
+pub(crate) fn main() {
     head("cold_start");
     let mut times: Vec<Duration> = (0..size("AGENTSVC_BENCH_STARTS", 20, 5)).map(|_| start("")).collect();
     times.sort_unstable();

@@ -1,19 +1,15 @@
-//! How long a command takes to start in its sandbox: `cargo bench --bench command_start`. The time is that from the call to
+//! How long a command takes to start in its sandbox: `cargo bench --bench all -- command_start`. The time is that from the call to
 //! the moment which the command itself prints, so the start of `date` is in it. The steps are those of `shell_exec`.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::measure::{Row, goals, head, ms, percentile, size};
 use agentsvc::kernel::sandbox::config::{ExecMode, ExecPolicy};
 use agentsvc::kernel::sandbox::{Asked, Commands, Request, Workspaces};
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::holder::Holder;
-use support::{Row, goals, head, ms, percentile, size};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
@@ -22,7 +18,7 @@ const DIRECTORY: usize = 1_000;
 /// What is wanted.
 const GOAL: Duration = Duration::from_millis(15);
 
-fn main() {
+pub(crate) fn main() {
     head("command_start");
     let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let commands = size("AGENTSVC_BENCH_COMMANDS", 200, 20);

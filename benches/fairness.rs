@@ -1,4 +1,4 @@
-//! What one agent with ten thousand queued messages does to the others: `cargo bench --bench fairness`.
+//! What one agent with ten thousand queued messages does to the others: `cargo bench --bench all -- fairness`.
 //!
 //! The model answers each call after [`MODEL_MS`], and [`CALLS`] may be out at once, so that there is a queue to be
 //! unfair in: 999 agents get one message each in the same moment, and the last answer comes after about 999 / [`CALLS`]
@@ -15,19 +15,13 @@
 //!
 //! `AGENTSVC_BENCH_QUEUED` (10,000) and `AGENTSVC_BENCH_OTHERS` (999) are the sizes.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use harness::model_server::{Gate, ModelServer, Reply};
+use crate::measure::{Connection, Row, UNLIMITED, default_model, goals, head, metric, ms, percentile, post, size};
+use crate::support::daemon::Daemon;
+use crate::support::model_server::{Gate, ModelServer, Reply};
 use serde_json::json;
-use support::{Connection, Row, UNLIMITED, default_model, goals, head, metric, ms, percentile, post, size};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::RwLock;
 use tokio::task::LocalSet;
@@ -44,7 +38,7 @@ const SESSIONS: usize = 100;
 /// How long the hog's messages may take to be in line.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn main() {
+pub(crate) fn main() {
     let queued = size("AGENTSVC_BENCH_QUEUED", 10_000, 2_000);
     let others = size("AGENTSVC_BENCH_OTHERS", 999, 199);
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");

@@ -1,28 +1,20 @@
-//! What installed skills and hands cost: `cargo bench --bench library`.
+//! What installed skills and hands cost: `cargo bench --bench all -- library`.
 //!
 //! The start of the daemon with and without them, the memory that they take, and reloads after all of their files changed.
 //!
 //! `AGENTSVC_BENCH_SKILLS` is how many skills there are (1,000 unless set), `AGENTSVC_BENCH_HANDS` how many hands (500).
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-#[path = "support/start.rs"]
-mod start;
-mod support;
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use harness::until;
+use crate::measure::process::anonymous_bytes;
+use crate::measure::start::{start, start_on};
+use crate::measure::{Row, UNLIMITED, goals, head, middle, ms, size};
+use crate::support::daemon::Daemon;
+use crate::support::until;
 use serde_json::json;
-use start::{start, start_on};
-use support::process::anonymous_bytes;
-use support::{Row, UNLIMITED, goals, head, middle, ms, size};
 
 /// Skills of the goal.
 const SKILLS: usize = 1_000;
@@ -31,7 +23,7 @@ const HANDS: usize = 500;
 /// Starts of each kind.
 const STARTS: usize = 15;
 
-fn main() {
+pub(crate) fn main() {
     let skills = size("AGENTSVC_BENCH_SKILLS", SKILLS, 50);
     let hands = size("AGENTSVC_BENCH_HANDS", HANDS, 25);
     head("library");

@@ -1,15 +1,7 @@
-//! Tools of MCP servers, and our tools for MCP clients: `cargo bench --bench mcp`, or some of its parts: `calls`, `servers`,
+//! Tools of MCP servers, and our tools for MCP clients: `cargo bench --bench all -- mcp`, or some of its parts: `calls`, `servers`,
 //! `lists`.
 //!
 //! The servers are processes of this program, started with `--server` and a number of tools; they answer at once.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-#[path = "support/start.rs"]
-mod start;
-mod support;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -17,12 +9,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use harness::until;
+use crate::measure::process::anonymous_bytes;
+use crate::measure::start::start;
+use crate::measure::{Connection, Row, UNLIMITED, drive, goals, head, is_wanted, middle, ms, percentile, post, size};
+use crate::support::daemon::Daemon;
+use crate::support::until;
 use serde_json::{Value, json};
-use start::start;
-use support::process::anonymous_bytes;
-use support::{Connection, Row, UNLIMITED, drive, goals, head, is_wanted, middle, ms, percentile, post, size};
 use tokio::runtime::{Builder, Runtime};
 
 /// The word that makes this program a server.
@@ -34,12 +26,7 @@ const TOOLS: usize = 20;
 /// Starts of each kind.
 const STARTS: usize = 15;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == SERVER) {
-        serve(arguments.get(at + 1).and_then(|count| count.parse().ok()).expect("a number of tools"));
-        return;
-    }
+pub(crate) fn main() {
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     head("mcp");
     if is_wanted("calls") {
@@ -53,8 +40,15 @@ fn main() {
     }
 }
 
-/// A server over its standard input and output with so many tools; ends with its input.
-fn serve(tools: usize) {
+/// Is this process such a server?
+pub(crate) fn is_server() -> bool {
+    std::env::args().any(|argument| argument == SERVER)
+}
+
+/// A server over its standard input and output with as many tools as its command line says; ends with its input.
+pub(crate) fn serve() {
+    let count = std::env::args().skip_while(|argument| argument != SERVER).nth(1);
+    let tools: usize = count.and_then(|count| count.parse().ok()).expect("a number of tools");
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line.expect("a line of text")).expect("a message is JSON");

@@ -1,24 +1,18 @@
-//! Searching the memory entries of agents: `cargo bench --bench memory_search`.
+//! Searching the memory entries of agents: `cargo bench --bench all -- memory_search`.
 //!
 //! Fills agents with entries over HTTP, and measures adding single entries durably, searches of one agent and of all, the
 //! memory that it costs, and an index that is built again while searches go on.
 //!
 //! `AGENTSVC_BENCH_ENTRIES` is how many entries there are, 1,000,000 unless set, 100 for each agent.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
-
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use serde_json::Value;
-use support::{
+use crate::measure::{
     Row, Run, UNLIMITED, bytes_below, drive, get, goals, head, metric, ms, percentile, post, resident_bytes, size,
 };
+use crate::support::daemon::Daemon;
+use serde_json::Value;
 
 /// Entries of one agent.
 const OF_AGENT: usize = 100;
@@ -52,7 +46,7 @@ fn content(n: usize) -> String {
     text
 }
 
-fn main() {
+pub(crate) fn main() {
     let entries = size("AGENTSVC_BENCH_ENTRIES", 1_000_000, 20_000);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let daemon = Daemon::with(UNLIMITED);

@@ -1,4 +1,4 @@
-//! What the memory of agents adds to their turns: `cargo bench --bench memory_turn`.
+//! What the memory of agents adds to their turns: `cargo bench --bench all -- memory_turn`.
 //!
 //! Turns of agents without entries, and turns of agents with entries of which each turn is given some; one connection, so that
 //! no turn waits for another. The model is a scripted server on loopback that answers at once.
@@ -6,18 +6,12 @@
 //! `AGENTSVC_BENCH_AGENTS` is how many agents of each kind there are, 1,000 unless set, with 100 entries each;
 //! `AGENTSVC_BENCH_SECS` is the length of each measurement, 10 unless set.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
-
 use std::time::Duration;
 
-use harness::daemon::Daemon;
-use harness::model_server::ModelServer;
+use crate::measure::{Row, Run, UNLIMITED, default_model, drive, goals, head, ms, percentile, post, size};
+use crate::support::daemon::Daemon;
+use crate::support::model_server::ModelServer;
 use serde_json::{Value, json};
-use support::{Row, Run, UNLIMITED, default_model, drive, goals, head, ms, percentile, post, size};
 use tokio::runtime::{Builder, Runtime};
 
 /// Entries of one agent.
@@ -32,7 +26,7 @@ const WORDS: [&str; 12] = [
     "daughter", "contract",
 ];
 
-fn main() {
+pub(crate) fn main() {
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     let (model, count) =
         (ModelServer::fixed("A short answer of a few words."), size("AGENTSVC_BENCH_AGENTS", 1_000, 50));

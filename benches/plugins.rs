@@ -1,4 +1,4 @@
-//! What a hook of a plugin adds to a turn beside its own time: `cargo bench --bench plugins`.
+//! What a hook of a plugin adds to a turn beside its own time: `cargo bench --bench all -- plugins`.
 //!
 //! Turns of agents without a plugin, of agents with a plugin whose process stays, and of agents with one that is started for each
 //! call, in turns over one connection. The hook is this program, started with `--hook`; it answers at once, and is asked over
@@ -7,23 +7,17 @@
 //! `AGENTSVC_BENCH_CALLS` is how many turns of each kind there are, 5,000 unless set; one in 20 as many with a process for each
 //! call.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use harness::model_server::ModelServer;
-use harness::until;
+use crate::measure::{Connection, Row, UNLIMITED, default_model, goals, head, ms, percentile, post, size};
+use crate::support::daemon::Daemon;
+use crate::support::model_server::ModelServer;
+use crate::support::until;
 use serde_json::{Value, json};
-use support::{Connection, Row, UNLIMITED, default_model, goals, head, ms, percentile, post, size};
 use tokio::runtime::Builder;
 
 /// The word that makes this program a hook.
@@ -35,13 +29,13 @@ const MOST: Duration = Duration::from_millis(2);
 /// The kinds of agents; the last two are also the names of their plugins.
 const KINDS: [&str; 3] = ["without", "stays", "once"];
 
-fn main() {
-    // A native hook has no arguments: it knows itself by its name.
+/// Is this process a hook? A native one has no arguments and knows itself by its name.
+pub(crate) fn is_hook() -> bool {
     let program = std::env::args().next().unwrap_or_default();
-    if Path::new(&program).file_name().is_some_and(|name| name == "ingest") || std::env::args().any(|word| word == HOOK)
-    {
-        return serve();
-    }
+    Path::new(&program).file_name().is_some_and(|name| name == "ingest") || std::env::args().any(|word| word == HOOK)
+}
+
+pub(crate) fn main() {
     let model = ModelServer::fixed("A short answer of a few words.");
     let config = format!(
         "{UNLIMITED}{}[context_engine]\nplugin_stack = [\"stays\", \"once\"]\n",
@@ -60,7 +54,7 @@ fn main() {
 }
 
 /// A hook: answers each line of its input at once, and ends with it.
-fn serve() {
+pub(crate) fn serve() {
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let input: Value = serde_json::from_str(&line.expect("a line of text")).expect("the input is JSON");

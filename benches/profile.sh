@@ -7,8 +7,8 @@ out="${1:-target/profiles}"
 mkdir -p "$out"
 out="$(cd "$out" && pwd)"
 export AGENTSVC_BENCH_PERF="$out"
-cargo bench --bench http_load -- reads creates turns
-AGENTSVC_BENCH_TRIGGERS=100000 cargo bench --bench trigger_match -- firing
+cargo bench --bench all -- http_load reads creates turns
+AGENTSVC_BENCH_TRIGGERS=100000 cargo bench --bench all -- trigger_match firing
 for name in reads creates turns firing; do
   echo
   echo "## $name"

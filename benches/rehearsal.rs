@@ -1,17 +1,14 @@
-//! How long a week of many schedules takes to rehearse: `cargo bench --bench rehearsal`. The world is made by commands in
+//! How long a week of many schedules takes to rehearse: `cargo bench --bench all -- rehearsal`. The world is made by commands in
 //! this process, its records are read back as a rehearsal reads them, and the fork runs with the report and the list of
 //! fires, as behind the route.
 //!
 //! The mix of rules, one agent for each schedule: 2 % hourly, 8 % every four or six hours, 55 % once a day at an hour of
 //! their own, 10 % on weekdays at nine (by four time zones), 25 % once a week. That is about 14 fires a schedule and week.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-mod support;
-
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
+use crate::measure::{Row, head, size};
 use agentsvc::kernel::store::load::from_rows;
 use agentsvc::rehearsal::collect::{Collector, Ending};
 use agentsvc::rehearsal::directory::{self, Directory};
@@ -25,17 +22,12 @@ use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
-use support::{Row, head, size};
-
-/// The daemon's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// 2026-01-02T00:00:00Z.
 const BEGIN: Timestamp = Timestamp(1_767_312_000_000);
 const DAY: i64 = 86_400_000;
 
-fn main() {
+pub(crate) fn main() {
     head("rehearsal");
     let schedules = size("AGENTSVC_BENCH_SCHEDULES", 100_000, 5_000);
     let days = size("AGENTSVC_BENCH_DAYS", 7, 7) as i64;
@@ -69,7 +61,7 @@ fn main() {
     Row::new(what, result).bound("<= 60 s", took.as_secs() < 60).print();
     let busiest = report.busiest_minute.map(|minute| format!("{} in the minute of {}", minute.fires, minute.at));
     Row::new("its busiest minute", busiest.unwrap_or_default()).print();
-    let memory = support::resident_bytes(std::process::id()) >> 20;
+    let memory = crate::measure::resident_bytes(std::process::id()) >> 20;
     Row::new("memory at its end, the records included", format!("{memory} MiB")).print();
 }
 

@@ -1,11 +1,5 @@
-//! How long a kill and a start, a snapshot and a restore take with a large world: `cargo bench --bench snapshot_restore`.
+//! How long a kill and a start, a snapshot and a restore take with a large world: `cargo bench --bench all -- snapshot_restore`.
 //! `AGENTSVC_BENCH_AGENTS` sets the size (1,000,000): as many sessions, and a tenth of it in triggers.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -14,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::{command, text};
-use harness::http::Client;
+use crate::measure::{Row, UNLIMITED, goals, head, ms, size};
+use crate::support::daemon::{command, text};
+use crate::support::http::Client;
 use serde_json::{Value, json};
-use support::{Row, UNLIMITED, goals, head, ms, size};
 
 /// Agents of one request.
 const BULK: usize = 10_000;
@@ -26,7 +20,7 @@ const CONNECTIONS: usize = 32;
 /// How long a start may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn main() {
+pub(crate) fn main() {
     head("snapshot_restore");
     let agents = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 20_000);
     let triggers = agents / 10;

@@ -1,4 +1,4 @@
-//! Triggers: events against many of them, and one event that fires many: `cargo bench --bench trigger_match`.
+//! Triggers: events against many of them, and one event that fires many: `cargo bench --bench all -- trigger_match`.
 //!
 //! The world runs in this process, on one thread, over a real store in a temporary directory. Nothing is sent to a model:
 //! what asks for one is dropped. `AGENTSVC_BENCH_TRIGGERS` is the largest number of triggers, 1,000,000 unless set, and
@@ -6,13 +6,10 @@
 //! measured stands in two functions of its own, so that a profiler can be told to look at nothing else ([`Harness::meet`],
 //! [`Harness::fire`]).
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::measure::{Profile, Row, goals, head, is_wanted, ms, size};
 use agentsvc::kernel::store::Store;
 use agentsvc::kernel::store::writer::{Outlets, Writer};
 use agentsvc_components::event::Event;
@@ -23,12 +20,7 @@ use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, TellEvents};
 use agentsvc_systems::world::GetStats;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::{Value, json};
-use support::{Profile, Row, goals, head, is_wanted, ms, size};
 use uuid::Uuid;
-
-/// The daemon's: what the world's thread allocates the writer's frees.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Events of one step.
 const EVENTS: usize = 10_000;
@@ -43,7 +35,7 @@ const FIRINGS: usize = 3;
 /// The moment in which everything happens.
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
-fn main() {
+pub(crate) fn main() {
     head("trigger_match");
     let most = size("AGENTSVC_BENCH_TRIGGERS", 1_000_000, 10_000);
     let least = size("AGENTSVC_BENCH_TRIGGERS_LEAST", 0, 0);

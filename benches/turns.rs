@@ -1,22 +1,16 @@
-//! Turns with tools, streamed tokens and parked turns: `cargo bench --bench turns`.
+//! Turns with tools, streamed tokens and parked turns: `cargo bench --bench all -- turns`.
 //!
 //! The model is a scripted server on loopback that answers at once; the tools are `system_time` with different
 //! arguments. `AGENTSVC_BENCH_SECS` is the length of each measurement, 5 unless set.
 
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../tests/support/mod.rs"]
-mod harness;
-mod support;
-
 use std::time::{Duration, Instant};
 
-use harness::daemon::Daemon;
-use harness::model_server::{Gate, ModelServer, Received, Reply};
-use serde_json::json;
-use support::{
+use crate::measure::{
     Connection, Row, UNLIMITED, default_model, drive, head, metric, ms, percentile, post, resident_bytes, size,
 };
+use crate::support::daemon::Daemon;
+use crate::support::model_server::{Gate, ModelServer, Received, Reply};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 /// Arguments that differ, so that the loop guard lets seven calls of one turn run.
@@ -29,7 +23,7 @@ const ARGUMENTS: [&str; 7] = [
     r#"{"format":"weekday"}"#,
     r#"{"format":"unix_seconds"}"#,
 ];
-fn main() {
+pub(crate) fn main() {
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     head("turns");
     for calls in [0, 1, 7] {

@@ -1,14 +1,11 @@
 //! What a beat costs as agents, triggers and schedules grow in number, and how long a second takes in which many
-//! schedules are due: `cargo bench --bench world_tick`. The world runs in this process, without a disk and without a model.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-mod support;
+//! schedules are due: `cargo bench --bench all -- world_tick`. The world runs in this process, without a disk and without a model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::measure::{Row, goals, head, ms, percentile, size};
 use agentsvc_components::event::Event;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::{AgentId, ScheduleId, Timestamp};
@@ -19,11 +16,6 @@ use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::trigger::{CreateTrigger, NewTrigger};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::json;
-use support::{Row, goals, head, ms, percentile, size};
-
-/// The daemon's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// 2026-01-02T00:00:00Z.
 const BEGIN: i64 = 1_767_312_000_000;
@@ -35,7 +27,7 @@ const DUE: usize = 10_000;
 /// Beats of one measurement.
 const BEATS: usize = 2_000;
 
-fn main() {
+pub(crate) fn main() {
     head("world_tick");
     measured();
     let most = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 10_000);

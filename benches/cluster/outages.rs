@@ -8,11 +8,11 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::{Stage, rolling};
 use crate::measure::goals::{self, Goal};
 use crate::measure::{Connection, Row, percentile, size};
 use crate::nodes::{self, NODES, STREAM};
 use crate::support::{PATIENCE, until};
-use crate::{Stage, rolling};
 
 /// Time between two writes. None waits for another, so that those that a dead node holds up hold up nothing.
 const PERIOD: Duration = Duration::from_millis(20);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::Stage;
+use super::Stage;
 use crate::measure::goals::{self, Goal};
 use crate::measure::{Row, Run, cpu_seconds, drive, ms, percentile, post, size};
 

@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 
-use crate::Stage;
+use super::Stage;
 use crate::measure::{Connection, Row, get, goals, ms, percentile, post, size};
 use crate::nodes::{self, NODES};
 use crate::support::until;

@@ -10,8 +10,8 @@ use fjall::config::FilterPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tokio::sync::oneshot;
 
-use crate::harness::daemon::Daemon;
-use crate::support::{Run, metric};
+use crate::measure::{Run, metric};
+use crate::support::daemon::Daemon;
 
 /// As in `src/kernel/store/mod.rs`.
 const MEMTABLE_BYTES: u64 = 8 << 20;

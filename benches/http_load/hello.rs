@@ -33,14 +33,21 @@ pub(crate) fn serve() {
     });
 }
 
+/// The word by which the bare server is started.
+const HELLO: &str = "--hello";
+
+/// Is this process the bare server?
+pub(crate) fn is_hello() -> bool {
+    std::env::args().any(|argument| argument == HELLO)
+}
+
 /// The bare server as a child process, ended with the measurement.
 pub(crate) struct Hello(Child, SocketAddr);
 
 impl Hello {
     pub(crate) fn start() -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let mut child =
-            Command::new(program).arg("--hello").stdout(Stdio::piped()).spawn().expect("this program starts");
+        let mut child = Command::new(program).arg(HELLO).stdout(Stdio::piped()).spawn().expect("this program starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("the child speaks");
         Self(child, line.trim().parse().expect("an address"))

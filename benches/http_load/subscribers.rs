@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{daemon, many_agents};
-use crate::harness::daemon::Daemon;
-use crate::harness::model_server::{Gate, ModelServer, Reply};
-use crate::support::{Connection, Row, cpu_seconds, default_model, get, goals, middle, ms, percentile, post, size};
+use crate::measure::{Connection, Row, cpu_seconds, default_model, get, goals, middle, ms, percentile, post, size};
+use crate::support::daemon::Daemon;
+use crate::support::model_server::{Gate, ModelServer, Reply};
 
 /// Tokens of a paced answer for each second.
 const TOKENS_PER_SEC: u32 = 50;

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::daemon::text;
-use crate::harness::http::Client;
-use crate::tally::Tally;
+use super::tally::Tally;
+use crate::support::daemon::text;
+use crate::support::http::Client;
 
 /// Agents of one client.
 pub(crate) const EACH: usize = 8;

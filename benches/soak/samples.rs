@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::harness::daemon::Daemon;
-use crate::support::process::{anonymous_bytes, open_files, threads};
-use crate::support::{bytes_below, cpu_seconds, metric, resident_bytes};
-use crate::tally::Tally;
+use super::tally::Tally;
+use crate::measure::process::{anonymous_bytes, open_files, threads};
+use crate::measure::{bytes_below, cpu_seconds, metric, resident_bytes};
+use crate::support::daemon::Daemon;
 
 /// One look.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::harness::http::Reply;
+use crate::support::http::Reply;
 
 /// Answers that are shown at the end, of those that must not be.
 const EXAMPLES_MAX: usize = 20;

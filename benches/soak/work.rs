@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::agents::Agents;
-use crate::harness::Rng;
-use crate::harness::daemon::text;
-use crate::harness::http::{Body, Client};
-use crate::harness::socket::Socket;
-use crate::tally::Tally;
+use super::agents::Agents;
+use super::tally::Tally;
+use crate::support::Rng;
+use crate::support::daemon::text;
+use crate::support::http::{Body, Client};
+use crate::support::socket::Socket;
 
 /// What a message says that shall be answered with tools.
 pub(crate) const TOOLS_PLEASE: &str = "use your tools";

@@ -1,15 +1,8 @@
 //! The daemon under load over HTTP, beside a bare hyper server and a bare store in the same run:
-//! `cargo bench --bench http_load`, or some of its parts: `cargo bench --bench http_load -- reads creates`.
+//! `cargo bench --bench all -- http_load`, or some of its parts: `cargo bench --bench all -- http_load reads creates`.
 //!
 //! The client is one thread of hand-written HTTP/1.1 loops; the bare server is a process of its own (this program,
 //! started with `--hello`), as the daemon is. `AGENTSVC_BENCH_SECS` is the length of each measurement, 5 unless set.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../../tests/support/mod.rs"]
-mod harness;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod bare_store;
 mod hello;
@@ -17,20 +10,17 @@ mod subscribers;
 
 use std::time::{Duration, Instant};
 
-use bare_store::{Pattern, Written};
-use harness::daemon::Daemon;
-use harness::model_server::{Gate, ModelServer, Reply};
-use hello::Hello;
-use serde_json::json;
-use support::{
+use crate::measure::{
     Connection, Profile, Row, UNLIMITED, default_model, drive, get, goals, head, is_wanted, middle, ms, percentile,
     post, size,
 };
+use crate::support::daemon::Daemon;
+use crate::support::model_server::{Gate, ModelServer, Reply};
+use bare_store::{Pattern, Written};
+use hello::Hello;
+pub(crate) use hello::{is_hello, serve as hello};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
-
-/// The daemon's: the bare store runs in this process.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures one part.
 type Measure = fn(&Runtime);
@@ -44,11 +34,7 @@ const PARTS: [(&str, Measure); 5] = [
     ("subscribers", subscribers::measure),
 ];
 
-fn main() {
-    if std::env::args().any(|argument| argument == "--hello") {
-        hello::serve();
-        return;
-    }
+pub(crate) fn main() {
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     head("http_load");
     for (_, measure) in PARTS.into_iter().filter(|(part, _)| is_wanted(part)) {

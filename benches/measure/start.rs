@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::daemon::command;
+use crate::support::daemon::command;
 
 /// A daemon that is killed whatever comes.
 struct Running(Child);

@@ -7,6 +7,7 @@ pub(crate) mod goals;
 pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod slope;
+pub(crate) mod start;
 pub(crate) mod wire;
 
 use std::time::Duration;

@@ -10,6 +10,9 @@ use super::goals::Goal;
 /// The variable that names the file to which each row is also appended as a line of JSON. Unset: none is written.
 pub(crate) const ROWS_FILE: &str = "AGENTSVC_BENCH_ROWS";
 
+/// The word before the name of the one program that a process of the measuring programs is.
+pub(crate) const RUN: &str = "--run";
+
 /// What a row says of its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,8 +128,8 @@ pub(crate) fn size(name: &str, full: usize, quick: usize) -> usize {
     }
 }
 
-/// Is this part of the program asked for? All are when its command line names none.
+/// Is this part of the program asked for? All are when the words behind its name are none.
 pub(crate) fn is_wanted(part: &str) -> bool {
-    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    named.is_empty() || named.iter().any(|name| name == part)
+    let mut named = std::env::args().skip_while(|word| word != RUN).skip(2).peekable();
+    named.peek().is_none() || named.any(|name| name == part)
 }

@@ -1,4 +1,4 @@
-//! An hour of mixed load, and whether memory grows meanwhile: `AGENTSVC_SOAK_MINUTES=60 cargo bench --bench soak`.
+//! An hour of mixed load, and whether memory grows meanwhile: `AGENTSVC_SOAK_MINUTES=60 cargo bench --bench all -- soak`.
 //!
 //! A dozen clients, each with agents of its own, do so many things a second in all, whatever the daemon takes for
 //! them: reads, messages with and without tools, streams that are read or left, WebSocket chats, agents and sessions
@@ -14,17 +14,10 @@
 //! judged.
 //!
 //! What is judged is the slope of a line through the samples by least squares, with its 95 % interval
-//! (`support/slope.rs`). It counts as growth when the whole interval lies above zero.
+//! (`measure/slope.rs`). It counts as growth when the whole interval lies above zero.
 //!
 //! `AGENTSVC_SOAK_MINUTES` (60), `AGENTSVC_SOAK_RATE` (60 a second), `AGENTSVC_SOAK_SEED` (1). A line is printed each
 //! minute, all samples go to the file that `AGENTSVC_SOAK_SAMPLES` names, as CSV. Ends with 1 when a row is missed.
-
-#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
-
-#[path = "../../tests/support/mod.rs"]
-mod harness;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod agents;
 mod samples;
@@ -36,13 +29,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::daemon::{Daemon, text};
-use harness::model_server::{ModelServer, Received, Reply};
+use crate::measure::rows::Verdict;
+use crate::measure::slope::{self, Slope};
+use crate::measure::{Row, UNLIMITED, cpu_seconds, default_model, goals, head, size};
+use crate::support::daemon::{Daemon, text};
+use crate::support::model_server::{ModelServer, Received, Reply};
 use samples::{Sample, Samples};
 use serde_json::json;
-use support::rows::Verdict;
-use support::slope::{self, Slope};
-use support::{Row, UNLIMITED, cpu_seconds, default_model, goals, head, size};
 use tally::Tally;
 use work::Worker;
 
@@ -57,7 +50,7 @@ const WARM_UP_PART: u32 = 4;
 /// From one printed line to the next.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     slope::check();
     // Fewer than six give too few samples for a slope.
     let minutes = size("AGENTSVC_SOAK_MINUTES", 60, 6);

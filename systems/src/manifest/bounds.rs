@@ -3,6 +3,7 @@
 use agentsvc_components::manifest::{Manifest, ModelChoice, Wake};
 
 use crate::kernel::glob;
+use hashbrown::HashSet;
 
 /// Steps that it may take to compare one list of patterns with another, at worst: the world waits for it.
 const PATTERN_STEPS_MAX: usize = 16 << 20;
@@ -94,21 +95,28 @@ fn keep_off(parent: Option<bool>, child: &mut Option<bool>) {
 
 /// What binds the parent binds the child too.
 fn inherit(parent: &[Box<str>], child: &mut Vec<Box<str>>) {
-    for pattern in parent {
-        if !child.contains(pattern) {
-            child.push(pattern.clone());
-        }
-    }
+    let mut own: HashSet<Box<str>> = child.iter().cloned().collect();
+    child.extend(parent.iter().filter(|pattern| own.insert((*pattern).clone())).cloned());
+}
+
+/// Is something of `parent` missing in `child`?
+pub(crate) fn lacks(child: &[Box<str>], parent: &[Box<str>]) -> bool {
+    let own: HashSet<&str> = child.iter().map(|pattern| &**pattern).collect();
+    parent.iter().any(|pattern| !own.contains(&**pattern))
 }
 
 fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String> {
+    let exact: HashSet<&str> = have.iter().map(|pattern| &**pattern).collect();
+    let wild: Vec<&str> =
+        have.iter().map(|pattern| &**pattern).filter(|pattern| pattern.contains(['*', '?'])).collect();
+    let more = || want.iter().map(|pattern| &**pattern).filter(|pattern| !exact.contains(pattern));
     // A star is tried at each place of a text.
-    let starred: usize = have.iter().filter(|pattern| pattern.contains('*')).map(|pattern| pattern.len()).sum();
-    let wanted: usize = want.iter().map(|pattern| pattern.len() + 1).sum();
-    if starred.saturating_mul(wanted) > PATTERN_STEPS_MAX {
+    let steps: usize = wild.iter().map(|pattern| pattern.len()).sum();
+    let wanted: usize = more().map(|pattern| pattern.len() + 1).sum();
+    if steps.saturating_mul(wanted) > PATTERN_STEPS_MAX {
         return Err(format!("{what}: too many or too long patterns to compare with those of the parent agent"));
     }
-    match want.iter().find(|pattern| !glob::covers(have, pattern)) {
+    match more().find(|pattern| !glob::covers(&wild, pattern)) {
         Some(more) => Err(format!("{what}: the parent agent does not have {more:?}")),
         None => Ok(()),
     }
@@ -163,6 +171,21 @@ mod tests {
         let many: Vec<String> = (0..200).map(|n| format!("\"tool_number_{n}\"")).collect();
         let many = format!("[capabilities]\ntools = [{}]", many.join(","));
         assert!(bound(&many.replace('_', "*"), &many).is_ok());
+        // Names that the parent has as they are need no comparison with its patterns.
+        let names: Vec<String> = (0..10_000).map(|n| format!("\"tool_number_{n}\"")).collect();
+        let names = |more: &str| format!("[capabilities]\ntools = [{}, \"{more}\"]", names.join(","));
+        let long = format!("x{}*", "y".repeat(200));
+        assert!(bound(&names(&long), &names(&long)).is_ok());
+        assert!(bound(&names(&long), &names("other")).unwrap_err().contains("does not have \"other\""));
+    }
+
+    #[test]
+    fn what_binds_the_parent_is_taken_over_once() {
+        let child = bound("tool_blocklist = [\"a\", \"b\", \"a\"]", "tool_blocklist = [\"c\", \"b\"]").unwrap();
+        assert_eq!(child.tool_blocklist, ["c", "b", "a"].map(Box::from));
+        assert!(
+            lacks(&child.tool_blocklist, &["d".into()]) && !lacks(&child.tool_blocklist, &["a".into(), "b".into()])
+        );
     }
 
     #[test]

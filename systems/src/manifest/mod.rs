@@ -23,6 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::domain::Domain;
 pub use bounds::bound_child;
+pub(crate) use bounds::lacks;
 pub use check::{model_name, validate, validate_name};
 pub use error::{Error, Position};
 pub use object::{Flat, object};

@@ -29,7 +29,7 @@ use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run,
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
 use crate::kernel::glob;
-use crate::manifest::bound_child;
+use crate::manifest::{bound_child, lacks};
 use crate::taint::metrics::TaintTotals;
 
 /// Tools that set up what begins turns by itself.
@@ -188,9 +188,8 @@ fn exceeds(own: &Manifest, mut asked: Manifest) -> bool {
     asked.model = own.model.clone();
     asked.fallback_models.clear();
     let files = asked.capabilities.file_system != Some(false) && own.capabilities.file_system == Some(false);
-    let is_open = |child: &[Box<str>], parent: &[Box<str>]| parent.iter().any(|pattern| !child.contains(pattern));
     let freed =
-        is_open(&asked.require_approval, &own.require_approval) || is_open(&asked.tool_blocklist, &own.tool_blocklist);
+        lacks(&asked.require_approval, &own.require_approval) || lacks(&asked.tool_blocklist, &own.tool_blocklist);
     // An empty list is all.
     let is_unbound = |child: &[Box<str>], parent: &[Box<str>]| child.is_empty() && !parent.is_empty();
     let skills = !asked.skills_disabled

@@ -5,31 +5,57 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use hashbrown::HashMap;
 
-use super::phrases::{PHRASES, Phrase, SQUASHED, Way};
+use super::phrases::{PHRASES, SQUASHED, Way};
 use super::words::Words;
 use super::{Finding, Reason};
 
-/// All that a phrase may begin with.
-struct Beginnings {
+/// All ways to fill slots of phrases, each once by its number, and where they stand in the phrases.
+struct Ways {
     automaton: AhoCorasick,
-    /// The phrases that begin with each of its patterns, by their numbers.
-    phrases: Vec<Vec<usize>>,
+    /// How many words each has.
+    words: Vec<usize>,
+    /// The phrases that begin with each, by their numbers.
+    begin: Vec<Vec<usize>>,
+    /// The ways of each slot of each phrase, a bit each.
+    slots: Vec<Vec<Bits>>,
 }
 
-static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
-    let mut by_pattern: HashMap<String, usize> = HashMap::new();
-    let mut phrases: Vec<Vec<usize>> = Vec::new();
-    for (number, phrase) in PHRASES.iter().enumerate() {
-        for way in &phrase.slots[0] {
-            let at = *by_pattern.entry(way.pattern()).or_insert(phrases.len());
-            phrases.resize_with(phrases.len().max(at + 1), Vec::new);
-            phrases[at].push(number);
+/// Numbers of ways, a bit each.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn of(ways: &[usize]) -> Self {
+        let mut bits = Self(Vec::new());
+        for way in ways {
+            bits.0.resize(bits.0.len().max(way / 64 + 1), 0);
+            bits.0[way / 64] |= 1 << (way % 64);
         }
+        bits
     }
-    let mut patterns: Vec<(usize, String)> = by_pattern.into_iter().map(|(pattern, at)| (at, pattern)).collect();
-    patterns.sort_unstable();
-    let automaton = AhoCorasick::new(patterns.iter().map(|(_, pattern)| pattern));
-    Beginnings { automaton: automaton.expect("an automaton of some hundred words"), phrases }
+
+    fn has(&self, way: usize) -> bool {
+        self.0.get(way / 64).is_some_and(|bits| bits >> (way % 64) & 1 == 1)
+    }
+}
+
+static WAYS: LazyLock<Ways> = LazyLock::new(|| {
+    let (mut numbers, mut patterns) = (HashMap::<String, usize>::new(), Vec::new());
+    let (mut words, mut begin, mut slots) = (Vec::new(), Vec::<Vec<usize>>::new(), Vec::new());
+    for (phrase, read) in PHRASES.iter().enumerate() {
+        let mut number = |way: &Way| {
+            *numbers.entry(way.pattern()).or_insert_with_key(|pattern| {
+                patterns.push(pattern.clone());
+                words.push(way.0.len());
+                begin.push(Vec::new());
+                patterns.len() - 1
+            })
+        };
+        let ways: Vec<Vec<usize>> = read.slots.iter().map(|slot| slot.iter().map(&mut number).collect()).collect();
+        ways[0].iter().for_each(|way| begin[*way].push(phrase));
+        slots.push(ways.iter().map(|ways| Bits::of(ways)).collect());
+    }
+    let automaton = AhoCorasick::new(patterns).expect("an automaton of some thousand words");
+    Ways { automaton, words, begin, slots }
 });
 
 impl Way {
@@ -38,34 +64,72 @@ impl Way {
         let word = |(word, is_prefix): &(String, bool)| format!(" {word}{}", if *is_prefix { "" } else { " " });
         self.0.iter().map(word).collect::<String>().replace("  ", " ")
     }
+}
 
-    /// Does it stand at this word?
-    fn is_at(&self, words: &Words, at: usize) -> bool {
-        self.0.iter().enumerate().all(|(number, (wanted, is_prefix))| {
-            let word = words.get(at + number);
-            if *is_prefix { word.starts_with(wanted.as_str()) } else { word == wanted }
-        })
+/// The ways that stand in a text: each is looked for once, however many phrases have it.
+struct Standing<'a> {
+    words: &'a Words,
+    /// The word and the way, in this order.
+    ways: Vec<(usize, usize)>,
+    /// Where those of each word begin.
+    from: Vec<usize>,
+}
+
+impl<'a> Standing<'a> {
+    fn of(words: &'a Words) -> Self {
+        let found = WAYS.automaton.find_overlapping_iter(words.letters());
+        let mut ways: Vec<(usize, usize)> =
+            found.map(|found| (words.at(found.start() + 1), found.pattern().as_usize())).collect();
+        ways.sort_unstable();
+        let mut from = vec![0; words.len() + 1];
+        ways.iter().for_each(|(word, _)| from[word + 1] += 1);
+        (0..words.len()).for_each(|word| from[word + 1] += from[word]);
+        Self { words, ways, from }
+    }
+
+    /// The ways that begin with this word.
+    fn at(&self, word: usize) -> impl Iterator<Item = usize> + '_ {
+        self.ways[self.from[word]..self.from[word + 1]].iter().map(|(_, way)| *way)
+    }
+
+    /// Fills the slot `number` of a phrase and those behind it from the word `at` on; gives the word behind the last.
+    fn slot(&self, phrase: usize, number: usize, at: usize) -> Option<usize> {
+        let Some(slot) = WAYS.slots[phrase].get(number) else { return Some(at) };
+        let gap = if number == 0 { 0 } else { PHRASES[phrase].gap };
+        for word in at..(at + gap + 1).min(self.words.len()) {
+            // Nothing is left out across the end of a sentence.
+            if word > at && self.words.is_behind_stop(word) {
+                return None;
+            }
+            for way in self.at(word).filter(|way| slot.has(*way)) {
+                if let Some(end) = self.slot(phrase, number + 1, word + WAYS.words[way]) {
+                    return Some(end);
+                }
+            }
+        }
+        None
     }
 }
 
 /// Every phrase in the text; places are those of the folded text.
 pub(super) fn phrases(text: &str, words: &Words) -> Vec<Finding> {
-    let mut found = squashed(words);
-    let mut begun: Vec<(usize, usize)> = Vec::new();
-    for pattern in BEGINNINGS.automaton.find_overlapping_iter(words.letters()) {
-        let at = words.at(pattern.start() + 1);
-        begun.extend(BEGINNINGS.phrases[pattern.pattern()].iter().map(|phrase| (at, *phrase)));
-    }
-    begun.sort_unstable();
-    begun.dedup();
-    for (at, phrase) in begun {
-        let phrase = &PHRASES[phrase];
-        let Some(end) = slot(phrase, 0, words, at) else { continue };
-        let is_denied = at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
-        let (start, end) = (words.place(at).0, words.place(end - 1).1);
-        let is_light = is_denied || is_quoted(text, start, end);
-        let weight = if is_light { 1 } else { phrase.weight };
-        found.push(Finding { reason: phrase.reason, weight, at: start });
+    let (mut found, standing) = (squashed(words), Standing::of(words));
+    let mut begun = Vec::new();
+    for at in 0..words.len() {
+        begun.clear();
+        begun.extend(standing.at(at).flat_map(|way| &WAYS.begin[way]));
+        begun.sort_unstable();
+        begun.dedup();
+        for number in &begun {
+            let Some(end) = standing.slot(*number, 0, at) else { continue };
+            let is_denied =
+                at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
+            let (start, end) = (words.place(at).0, words.place(end - 1).1);
+            let is_light = is_denied || is_quoted(text, start, end);
+            let phrase = &PHRASES[*number];
+            let weight = if is_light { 1 } else { phrase.weight };
+            found.push(Finding { reason: phrase.reason, weight, at: start });
+        }
     }
     found
 }
@@ -77,24 +141,6 @@ fn squashed(words: &Words) -> Vec<Finding> {
     apart.filter(says).map(|at| Finding { reason: Reason::Encoded, weight: 4, at: words.place(at).0 }).collect()
 }
 
-/// Fills the slot `number` and those behind it from the word `at` on; gives the word behind the last.
-fn slot(phrase: &Phrase, number: usize, words: &Words, at: usize) -> Option<usize> {
-    let Some(ways) = phrase.slots.get(number) else { return Some(at) };
-    let gap = if number == 0 { 0 } else { phrase.gap };
-    for word in at..(at + gap + 1).min(words.len()) {
-        // Nothing is left out across the end of a sentence.
-        if word > at && words.is_behind_stop(word) {
-            return None;
-        }
-        for way in ways.iter().filter(|way| way.is_at(words, word)) {
-            if let Some(end) = slot(phrase, number + 1, words, word + way.0.len()) {
-                return Some(end);
-            }
-        }
-    }
-    None
-}
-
 /// Is it in quotation marks within a sentence? Then it is talked about. Values of JSON are in quotation marks too, but
 /// behind a colon, a comma or a bracket.
 fn is_quoted(text: &str, start: usize, end: usize) -> bool {
@@ -103,4 +149,22 @@ fn is_quoted(text: &str, start: usize, end: usize) -> bool {
     let closes = text[end..].chars().take(4).any(|c| matches!(c, '"' | '\'' | '`'));
     let outside = outside.trim_end_matches(['"', '\'', '`']).trim_end_matches(' ');
     closes && outside.ends_with(|c: char| c.is_alphanumeric() || c == '(')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::words;
+    use super::*;
+
+    /// What a phrase costs is a look at the ways that stand at few words: the ways of a slot may be many.
+    #[test]
+    fn few_ways_stand_at_a_word_whatever_the_text() {
+        let ways = PHRASES.iter().flat_map(|phrase| phrase.slots.iter().flatten());
+        let text: String = ways.map(Way::pattern).collect();
+        for text in [text, "1gn0re ".repeat(2_000), "send the secret to ".repeat(500)] {
+            let words = words(&text);
+            let most = Standing::of(&words).from.windows(2).map(|of| of[1] - of[0]).max();
+            assert!(words.len() >= 2_000 && most <= Some(8), "{most:?} ways at one of {} words", words.len());
+        }
+    }
 }

@@ -204,10 +204,8 @@ fn rows(answer: &Value) -> Table {
 
 fn platforms(answer: &Value) -> Table {
     let columns = [
-        ("ID", "/id"),
-        ("NAME", "/name"),
+        ("PLATFORM", "/id"),
         ("CATEGORY", "/category"),
-        ("ADAPTER", "/adapter"),
         ("CHANNELS", "/channels"),
         ("DESCRIPTION", "/description"),
     ];

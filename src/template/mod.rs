@@ -35,8 +35,7 @@ pub const DOMAIN: Domain = Domain {
             ("DESCRIPTION", "/description"),
             ("PROVIDER", "/provider"),
             ("MODEL", "/model"),
-            ("FROM", "/source"),
-        ])],
+        ]).showing(|found| found["source"] != "agent")],
     )
     .examples(&[
         Example::new("agent-type list", "List the templates"),

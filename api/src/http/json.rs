@@ -214,9 +214,16 @@ fn explain(message: &str, path: &str) -> Error {
     };
     if field.is_empty() {
         Error::bad_request(format!("invalid body: {message}"))
+    } else if missing_field(message).is_some() {
+        Error::bad_field(&field, format!("{field}: missing"))
     } else {
-        Error::bad_field(&field, format!("{field}: {message}"))
+        Error::bad_field(&field, format!("{field}: {}", without_place(message)))
     }
+}
+
+/// A message of serde_json without the line and column at its end: the name of the field says where it is.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
 }
 
 /// The name in serde's "missing field `x`".

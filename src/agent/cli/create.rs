@@ -47,7 +47,10 @@ impl Create {
         };
         let body = json!({ "manifest_toml": self.merged(text)? });
         let created = context.block_on(client.post("/api/agents", Some(&body)))?;
-        context.print(&created, |agent| format!("{}  {}\n", field(agent, "/agent_id"), field(agent, "/name")))
+        context.print(&created, |agent| {
+            let (name, id) = (field(agent, "/name"), field(agent, "/agent_id"));
+            format!("Created agent {name} ({id}); talk to it with `agentsvc chat {name}`\n")
+        })
     }
 
     /// The manifest with the options set in it. Untouched when there are none, so that the daemon sees, and

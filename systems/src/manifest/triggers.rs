@@ -57,7 +57,7 @@ fn pattern(table: &Table<'_>) -> Result<Box<str>, Error> {
     };
     let path = Path::Key(table.path, "pattern");
     let json = match value.get_ref() {
-        DeValue::String(kind) => Json::Object(Map::from_iter([(kind.to_string(), Json::Object(Map::new()))])),
+        DeValue::String(kind) => Json::String(kind.to_string()),
         DeValue::Table(_) => json_of(value),
         _ => return Err(mismatch(table.text, &path, value, "a table with one key")),
     };

@@ -46,7 +46,7 @@ pub const DOMAIN: Domain = Domain {
         ),
         Example::new("trigger fires assistant", "Show the outcomes of the only trigger of an agent"),
     ])
-    .noting(&[("create", patterns), ("update", patterns)])
+    .noting(&[("create", patterns)])
     .under(Group::Automation)],
     ..Domain::EMPTY
 };

@@ -312,8 +312,17 @@ mod tests {
             (r#"{"name": "a", "inner": {}}"#, "inner.size"),
             (r#"{"name": "a", "inner": {"size": -1}}"#, "inner.size"),
         ] {
-            assert_eq!(refused(body.as_bytes()).await["field"], field, "{body}");
+            let refused = refused(body.as_bytes()).await;
+            assert_eq!(refused["field"], field, "{body}");
+            let error = refused["error"].as_str().unwrap();
+            assert!(error.starts_with(&format!("{field}: ")) && !error.contains("column"), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_missing_key_is_named_in_two_words() {
+        assert_eq!(refused(b"{}").await["error"], "name: missing");
+        assert_eq!(refused(br#"{"name": "a", "inner": {}}"#).await["error"], "inner.size: missing");
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ManifestTrigger;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Number, Value as Json};
 use toml::de::DeValue;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table as EditTable, Value as EditValue};
 

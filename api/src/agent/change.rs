@@ -82,7 +82,7 @@ struct ChangeBody {
     /// Most messages of the conversation that the model gets.
     #[serde(deserialize_with = "given")]
     max_history_messages: Option<Option<u32>>,
-    /// Tools that the agent has; `*` for all.
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
     /// Only these of its tools; empty for all of them.
     tool_allowlist: Option<Vec<String>>,
@@ -90,7 +90,7 @@ struct ChangeBody {
     tool_blocklist: Option<Vec<String>>,
     /// Skills that the agent may use; empty for all.
     skills: Option<Vec<String>>,
-    /// MCP servers whose tools the agent gets; empty for all.
+    /// MCP servers whose tools the agent may use; `*` for all.
     mcp_servers: Option<Vec<String>>,
     /// What the agent may reach and run: an object with `tools`, `network`, `shell`, `agent_spawn` and `file_system`.
     capabilities: Option<CapabilitiesBody>,
@@ -102,7 +102,7 @@ struct ChangeBody {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CapabilitiesBody {
-    /// Tools that the agent has; `*` for all.
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
     /// Hosts that it may reach; `*` for all.
     network: Option<Vec<String>>,

@@ -39,6 +39,8 @@ fn what_was_made_or_changed_is_one_sentence() {
     assert!(made.starts_with("Created trigger ") && made.ends_with(" of scout\n"), "{made}");
     let job = ["cron", "create", "--agent", "scout", "--name", "beat", "--schedule", "every 1h", "--prompt", "x"];
     assert!(out(&daemon.cli(&job)).starts_with("Created cron job beat; next run "));
+    let published = out(&daemon.cli(&["event", "create", "--event-type", "deployed"]));
+    assert_eq!(published, "Published event deployed\n");
     // The budget of an agent is no item of a list: what is in force is shown.
     assert!(out(&daemon.cli(&["budget", "agents-update", "scout", "--daily-limit-usd", "2"])).contains("$2.00"));
 }

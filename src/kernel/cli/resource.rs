@@ -252,7 +252,9 @@ impl Deed {
     fn made(&self, command: &str, typed: &ArgMatches, answer: &Value) -> Option<String> {
         let noun = if self.resource.noun.is_empty() { command } else { self.resource.noun };
         let (done, typed) = match self.operation.verb {
-            Verb::Post if self.operation.path == self.resource.path => ("Created", None),
+            Verb::Post if self.operation.path != self.resource.path => return None,
+            Verb::Post if answer["status"] == "published" => ("Published", None),
+            Verb::Post => ("Created", None),
             Verb::Put | Verb::Patch if self.is_own_item() => {
                 ("Updated", Some(typed.get_one::<String>(&self.places.last()?.name)?.as_str()))
             }

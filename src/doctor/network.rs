@@ -72,8 +72,9 @@ struct Known {
 fn known(patient: &Patient) -> Option<Known> {
     let StoreOwner::Daemon(address) = &patient.keeper else { return None };
     let config = patient.config();
-    let url =
-        address.as_ref().map_or_else(|| crate::kernel::home::url_of(config.api_listen), crate::kernel::home::Address::url);
+    let url = address
+        .as_ref()
+        .map_or_else(|| crate::kernel::home::url_of(config.api_listen), crate::kernel::home::Address::url);
     let key = config.api_key.is_set().then(|| config.api_key.expose().to_owned());
     let client = Client::new(&url, key).ok()?;
     let asked = async {

@@ -14,7 +14,11 @@ pub(crate) const EXAMPLES: &[Example] = &[
     Example::new("event create --event-type deployed --payload '{\"version\": 3}'", "Publish an event"),
     Example::new("event list --kind turn_failed", "List the recent turns that failed"),
     Example::of("list", "event list -n 20", "The newest 20"),
-    Example::of("list", "event list --agent assistant --kind turn_failed,tool_refused", "What went wrong with an agent"),
+    Example::of(
+        "list",
+        "event list --agent assistant --kind turn_failed,tool_refused",
+        "What went wrong with an agent",
+    ),
     Example::of(
         "create",
         "event create --event-type deployed --payload '{\"version\": 3}'",

@@ -6,10 +6,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Turns", &["message_received", "turn_started", "turn_completed", "turn_failed", "session_compacted"]),
     ("Tools", &["tool_called", "tool_refused", "tool_unknown", "approval_requested", "approval_resolved"]),
     ("Tasks", &["task_posted", "task_claimed", "task_completed", "task_failed"]),
-    (
-        "Automation",
-        &["schedule_fired", "cron_fired", "workflow_started", "workflow_completed", "workflow_failed"],
-    ),
+    ("Automation", &["schedule_fired", "cron_fired", "workflow_started", "workflow_completed", "workflow_failed"]),
     ("Budgets", &["budget_warning", "budget_exceeded"]),
     ("Others", &["memory_updated", "knowledge_updated", "custom"]),
 ];

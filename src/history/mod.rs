@@ -29,17 +29,20 @@ pub const DOMAIN: Domain = Domain {
         49,
         "history",
         "Show what happened by minute, hour or day",
-        &[Resource::at("/api/history").columns(&[
-            ("FROM", "/from"),
-            ("TURNS", "/turns"),
-            ("FAILED", "/turns_failed"),
-            ("P95", "/turn_ms_p95"),
-            ("MODEL CALLS", "/model_calls"),
-            ("TOOL CALLS", "/tool_calls"),
-            ("TOKENS IN", "/input_tokens"),
-            ("TOKENS OUT", "/output_tokens"),
-            ("COST", "/cost_usd"),
-        ]).called("activity in this time").showing(has_activity)],
+        &[Resource::at("/api/history")
+            .columns(&[
+                ("FROM", "/from"),
+                ("TURNS", "/turns"),
+                ("FAILED", "/turns_failed"),
+                ("P95", "/turn_ms_p95"),
+                ("MODEL CALLS", "/model_calls"),
+                ("TOOL CALLS", "/tool_calls"),
+                ("TOKENS IN", "/input_tokens"),
+                ("TOKENS OUT", "/output_tokens"),
+                ("COST", "/cost_usd"),
+            ])
+            .called("activity in this time")
+            .showing(has_activity)],
     )
     .examples(&[Example::new("history", "Show the last day by hour"), Example::new("history --step day", "By day")])
     .under(Group::Operations)],

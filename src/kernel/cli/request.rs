@@ -53,7 +53,8 @@ fn body(keys: &[String]) -> Result<Option<Value>, Error> {
         return serde_json::from_str(&text).map(Some).map_err(|error| Error::Usage(format!("not JSON: {error}")));
     }
     let pair = |text: &String| {
-        let (key, value) = text.split_once('=').ok_or_else(|| Error::Usage(format!("{text}: neither KEY=VALUE nor a JSON object")))?;
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Error::Usage(format!("{text}: neither KEY=VALUE nor a JSON object")))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok((key.to_owned(), value))
     };

@@ -10,12 +10,12 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::client::{Body, Client};
+use super::made;
 use super::names::{Listed, is_agent};
 use super::options::{FROM, argument, given, option_of, read};
-use super::made;
 use super::path::{Means, Names, Place, one_of, places, shape};
-use super::show::{Columns, Items};
 use super::show::IsShown;
+use super::show::{Columns, Items};
 use super::verb::name_of;
 use super::{Context, Error, show};
 use crate::kernel::percent::encoded;

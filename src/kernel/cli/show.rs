@@ -185,7 +185,8 @@ mod tests {
             (shown(&json!([]), &[]), shown(&json!({"open_tasks": []}), &[])),
             ("(No items.)".into(), "(No open tasks.)".into())
         );
-        let schedules = Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false, rows: None };
+        let schedules =
+            Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false, rows: None };
         assert_eq!(answer(&json!([]), &[], &schedules).note.as_deref(), Some("No schedules. Create one."));
         let narrowed = Items { is_narrowed: true, ..Items::default() };
         assert_eq!(answer(&json!({"goals": []}), &[], &narrowed).note.as_deref(), Some("No matching goals."));

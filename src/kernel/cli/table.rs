@@ -163,7 +163,8 @@ impl Table {
 
     /// The table without the columns that have a heading alone.
     fn without_empty(&self) -> Self {
-        let is_kept = |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
+        let is_kept =
+            |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
         let kept: Vec<usize> = (0..self.headings.len()).filter(is_kept).collect();
         let of = |cells: &Vec<String>| match kept.len() {
             // Pairs have no headings.

@@ -1,5 +1,7 @@
 //! `approvals`: what waits for a person, and the decision.
 
+use std::time::Duration;
+
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -14,7 +16,14 @@ use crate::kernel::cli::{Error, Run};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
     /// List pending approvals with their input and the forms to fill in
-    List,
+    List {
+        /// Wait until there is one
+        #[arg(long)]
+        wait: bool,
+        /// Print the ids only
+        #[arg(short, long)]
+        quiet: bool,
+    },
     /// Approve a request: its action runs
     Approve {
         /// Its id, or the first 18 characters of it
@@ -42,6 +51,9 @@ pub(crate) enum Approvals {
 fn answer(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
 }
+
+/// Time between two questions of `list --wait`.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Characters of an id that name it: ids of one minute begin with the same eight.
 const ID_START_MIN: usize = 18;
@@ -73,10 +85,9 @@ impl Run for Approvals {
     fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let (id, how, given) = match self {
-            Self::List => {
-                let asked = client.get("/api/approvals", &[("status", "pending")]);
-                let answer = context.block_on(client.shown_answer(context.json(), asked))?;
-                return context.print(&answer, listed);
+            Self::List { wait, quiet } => {
+                let answer = context.block_on(client.shown_answer(context.json(), pending(&client, wait)))?;
+                return context.print(&answer, if quiet { ids } else { listed });
             }
             Self::Approve { id, answer, reason, totp_code } => {
                 (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
@@ -89,6 +100,22 @@ impl Run for Approvals {
         })?;
         context.print(&answer, decided)
     }
+}
+
+/// The pending approvals. With `wait`, the answer has at least one.
+async fn pending(client: &Client, wait: bool) -> Result<Value, Error> {
+    loop {
+        let answer = client.get("/api/approvals", &[("status", "pending")]).await?;
+        if !wait || items(&answer, "approvals").next().is_some() {
+            return Ok(answer);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The ids, one in a line.
+fn ids(answer: &Value) -> Shown {
+    items(answer, "approvals").map(|approval| format!("{}\n", field(approval, "/id"))).collect::<String>().into()
 }
 
 fn listed(answer: &Value) -> Shown {

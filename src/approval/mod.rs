@@ -23,6 +23,18 @@ pub const DOMAIN: Domain = Domain {
                 "approvals approve 01a2285f-683a-7000",
                 "Let the action run; the beginning of the id is enough",
             ),
+            Example::new(
+                "approvals reject 01a2285f-683a-7000 --reason 'Use the staging host'",
+                "Refuse it, and say why",
+            ),
+            Example::of("list", "approvals list", "What waits for you, with its input"),
+            Example::of("list", "approvals list --wait --quiet", "Wait for one and print its id, in a script"),
+            Example::of("approve", "approvals approve 01a2285f-683a-7000", "The beginning of the id is enough"),
+            Example::of(
+                "approve",
+                "approvals approve 01a2285f-683a-7000 --reason 'Only this once'",
+                "With a reason, which is kept with the decision",
+            ),
         ])
         .also("approval")
         .under(Group::Agents)],

@@ -203,14 +203,8 @@ fn rows(answer: &Value) -> Table {
 }
 
 fn platforms(answer: &Value) -> Table {
-    let columns = [
-        ("ID", "/id"),
-        ("NAME", "/name"),
-        ("CATEGORY", "/category"),
-        ("ADAPTER", "/adapter"),
-        ("CHANNELS", "/channels"),
-        ("DESCRIPTION", "/description"),
-    ];
+    let columns =
+        [("PLATFORM", "/id"), ("CATEGORY", "/category"), ("CHANNELS", "/channels"), ("DESCRIPTION", "/description")];
     Table::of("platforms", items(answer, "channels"), &columns)
 }
 

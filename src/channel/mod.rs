@@ -102,6 +102,13 @@ pub const DOMAIN: Domain = Domain {
             "channel add telegram --set TELEGRAM_BOT_TOKEN --agent assistant",
             "Take a value from the environment",
         ),
+        Example::of("add", "channel add telegram --fields", "List the values that it needs"),
+        Example::of(
+            "add",
+            "channel add telegram --set TELEGRAM_BOT_TOKEN --agent assistant",
+            "Take the token from the environment, so that no shell history has it",
+        ),
+        Example::of("add", "channel add telegram --agent scout", "Let another agent answer"),
         Example::new("channel test telegram --to 123456", "Send a test message"),
     ])
     .under(Group::Connections)],

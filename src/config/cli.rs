@@ -16,7 +16,7 @@ pub(crate) enum Config {
     Show,
     /// Check config.toml; fails when the daemon would not start with it
     Check,
-    /// Print the value of one key, such as default_model.model
+    /// Print the value of a key, such as default_model.model, or a table, such as budget
     Get(Get),
     /// Set one key: over the API when the daemon runs, else in config.toml
     Set(Set),
@@ -31,7 +31,7 @@ pub(crate) enum Config {
 /// Options of `config get`.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// The key, such as default_model.model
+    /// The key, such as default_model.model, or a table
     key: String,
 }
 
@@ -114,12 +114,13 @@ fn check(context: &Context) -> Result<(), Error> {
 impl Get {
     fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
-        let path = File::path_of(&self.key)?;
+        let path = File::place_of(&self.key)?;
         let value = File::load(&home.config_file())?.config.shown_at(&home, &path);
         match &value {
             _ if context.json() => output::json(&value),
             Value::String(text) => output::line(text),
             Value::Null => output::line("not set"),
+            Value::Object(_) => output::print(&toml_of(&value).map_err(|error| Error::Protocol(error.to_string()))?),
             other => output::line(&other.to_string()),
         }
     }

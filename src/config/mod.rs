@@ -189,7 +189,7 @@ table! {
         a2a: A2a => table(),
         /// Hooks: other programs wake agents and send them messages.
         webhook_triggers: WebhookTriggers => table(),
-        /// Files that become messages of agents.
+        /// The file inbox: files of a folder become messages of agents.
         inbox: Inbox => table(),
         /// Other nodes and their agents.
         network: NetworkConfig => table(),

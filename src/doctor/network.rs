@@ -7,11 +7,21 @@ use reqwest::{Response, StatusCode, Url, header};
 use tokio::time::timeout;
 
 use super::{Finding, Patient, StoreOwner};
+use crate::kernel::cli::Error;
+use crate::kernel::cli::client::Client;
+use crate::kernel::cli::context::runtime;
+use crate::kernel::cli::output::field;
+use crate::kernel::percent::encoded;
 use crate::model::http::{Clients, Timeouts};
 use crate::model::provider::{DriverKind, Target};
 
 /// How long an answer may take.
 const WAIT: Duration = Duration::from_secs(10);
+/// What mends a missing key.
+const SET_KEY: &str =
+    "set the key with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]";
+/// What mends a provider that does not answer.
+const UNREACHABLE: &str = "check the network, HTTPS_PROXY and the provider's base_url";
 /// How far our clock may be from the provider's: signed requests and tokens expire by it.
 const SKEW_SECS_MAX: i64 = 60;
 
@@ -49,8 +59,48 @@ fn target(patient: &Patient) -> Result<Target, String> {
     providers.target(&config.default_of(&providers)).map_err(|error| error.message)
 }
 
+/// The provider of the default model as the running daemon has it, whose environment may hold keys that this one does not.
+struct Known {
+    provider: String,
+    model: String,
+    base_url: String,
+    /// `configured`, `no_key_needed` or `not_configured`.
+    auth: String,
+}
+
+/// What the running daemon says of its default model; `None` without a daemon, or if it does not say.
+fn known(patient: &Patient) -> Option<Known> {
+    let StoreOwner::Daemon(address) = &patient.keeper else { return None };
+    let config = patient.config();
+    let url = address
+        .as_ref()
+        .map_or_else(|| crate::kernel::home::url_of(config.api_listen), crate::kernel::home::Address::url);
+    let key = config.api_key.is_set().then(|| config.api_key.expose().to_owned());
+    let client = Client::new(&url, key).ok()?;
+    let asked = async {
+        let status = client.get("/api/status", &[]).await?;
+        let (provider, model) = (field(&status, "/default_provider"), field(&status, "/default_model"));
+        let detail = client.get(&format!("/api/providers/{}", encoded(&provider)), &[]).await?;
+        let (base_url, auth) = (field(&detail, "/base_url"), field(&detail, "/auth_status"));
+        Ok::<_, Error>(Known { provider, model, base_url, auth })
+    };
+    runtime().ok()?.block_on(async { timeout(WAIT, asked).await.ok()?.ok() })
+}
+
+/// Is it the offline model, with which no provider is asked?
+fn is_builtin(provider: &str) -> bool {
+    provider == crate::model::provider::BUILTIN
+}
+
 /// The provider of the default model has its key.
 pub(super) fn provider_key(patient: &Patient) -> Finding {
+    if let Some(Known { provider, model, auth, .. }) = known(patient).filter(|known| !is_builtin(&known.provider)) {
+        return match auth.as_str() {
+            "configured" => Finding::pass(format!("{model} of {provider}: the daemon has the key")),
+            "no_key_needed" => Finding::pass(format!("{model} of {provider}: no key is required")),
+            _ => Finding::fail(format!("the daemon has no key for provider {provider}"), SET_KEY),
+        };
+    }
     match target(patient) {
         Ok(target) if target.driver == DriverKind::Builtin => Finding::warn(
             "no provider has a key; agents without their own model use the built-in offline model",
@@ -61,17 +111,18 @@ pub(super) fn provider_key(patient: &Patient) -> Finding {
             let key = if key.is_some() { "the key is set" } else { "no key is required" };
             Finding::pass(format!("{model} of {provider}: {key}"))
         }
-        Err(message) => Finding::fail(
-            message,
-            "set the key with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]",
-        ),
+        Err(message) => Finding::fail(message, SET_KEY),
     }
 }
 
 /// The provider of the default model answers.
 pub(super) fn model(patient: &Patient) -> Finding {
-    let Ok(target) = target(patient) else {
-        return Finding::warn("not checked: no endpoint is known", "see the check provider_key");
+    let target = match (target(patient), known(patient).filter(|known| !is_builtin(&known.provider))) {
+        (Ok(target), None) => target,
+        // The same key, or none.
+        (Ok(target), Some(known)) if *target.provider == *known.provider => target,
+        (_, Some(known)) => return reached(patient, &known),
+        (Err(_), None) => return Finding::warn("not checked: no endpoint is known", "see the check provider_key"),
     };
     if target.driver == DriverKind::Builtin {
         return Finding::pass("the built-in model does not use the network");
@@ -92,17 +143,30 @@ pub(super) fn model(patient: &Patient) -> Finding {
                 }
                 500.. => Finding::warn(
                     format!("provider {provider} answers {status}"),
-                    "try again later; check the \
-                        provider's status page",
+                    "try again later; check the provider's status page",
                 ),
                 // What is not known there is answered too.
                 _ => Finding::pass(format!("provider {provider} answers ({status})")),
             }
         }
-        Err(why) => Finding::fail(
-            format!("provider {provider} is unreachable: {why}"),
-            "check the network, HTTPS_PROXY and the provider's base_url",
-        ),
+        Err(why) => Finding::fail(format!("provider {provider} is unreachable: {why}"), UNREACHABLE),
+    }
+}
+
+/// The provider answers, asked without the key, which the daemon alone has.
+fn reached(patient: &Patient, known: &Known) -> Finding {
+    let Known { provider, base_url, auth, .. } = known;
+    if auth == "not_configured" || base_url.is_empty() {
+        return Finding::warn("not checked: no endpoint is known", "see the check provider_key");
+    }
+    if patient.options.offline {
+        return Finding::warn("not checked: offline", "run without --offline");
+    }
+    match answers(base_url) {
+        Ok(_) => Finding::pass(format!(
+            "provider {provider} answers at {base_url}; `agentsvc providers test {provider}` checks the daemon's key"
+        )),
+        Err(why) => Finding::fail(format!("provider {provider} is unreachable: {why}"), UNREACHABLE),
     }
 }
 

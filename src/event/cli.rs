@@ -3,15 +3,27 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::sentences;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{Table, items};
-use crate::kernel::cli::{Error, Example, Run, output, words};
+use crate::kernel::cli::{Error, Example, Run, output};
 
 /// What the help shows of how it is used.
 pub(crate) const EXAMPLES: &[Example] = &[
     Example::new("event create --event-type deployed --payload '{\"version\": 3}'", "Publish an event"),
     Example::new("event list --kind turn_failed", "List the recent turns that failed"),
+    Example::of("list", "event list -n 20", "The newest 20"),
+    Example::of(
+        "list",
+        "event list --agent assistant --kind turn_failed,tool_refused",
+        "What went wrong with an agent",
+    ),
+    Example::of(
+        "create",
+        "event create --event-type deployed --payload '{\"version\": 3}'",
+        "Wake the triggers for `custom` events of this type",
+    ),
 ];
 
 /// Subcommands of `event`.
@@ -46,10 +58,10 @@ impl Run for Event {
             }
             client.name_agents(&mut answer).await;
             for event in answer["events"].as_array_mut().into_iter().flatten() {
-                event["detail"] = detail(&event["event"]).into();
+                event["sentence"] = sentences::of(&event["event"]).into();
             }
             let noun = if list.kind.is_some() || list.agent.is_some() { "matching events" } else { "events" };
-            let columns = [("TIME", "/at"), ("KIND", "/kind"), ("AGENT", "/agent"), ("DETAIL", "/detail")];
+            let columns = [("TIME", "/at"), ("KIND", "/kind"), ("AGENT", "/agent"), ("WHAT HAPPENED", "/sentence")];
             context.print(&answer, |answer| Table::of(noun, items(answer, "events"), &columns))
         })
     }
@@ -68,28 +80,5 @@ impl List {
         let (mut events, _) = client.page("/api/events", &query).await?;
         events.reverse();
         Ok(events)
-    }
-}
-
-/// What an event says beside its kind and its ids.
-fn detail(event: &Value) -> String {
-    let says = |(key, value): (&String, &Value)| {
-        let text = words::of(key, value, None);
-        let is_said = key != "kind" && key != "agent" && !key.ends_with("_id") && !text.is_empty();
-        is_said.then(|| format!("{key}={text}"))
-    };
-    event.as_object().into_iter().flatten().filter_map(says).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::detail;
-
-    #[test]
-    fn a_detail_is_what_no_column_says() {
-        let event = json!({ "kind": "task_posted", "agent": "scout", "task_id": "1", "title": "a", "error": null });
-        assert_eq!(detail(&event), "title=a");
     }
 }

@@ -25,6 +25,12 @@ pub const DOMAIN: Domain = Domain {
     )
     .examples(&[
         Example::new("goal create --title 'Ship version 2' --agent assistant", "Set a goal of an agent"),
+        Example::of("create", "goal create --title 'Ship version 2' --agent assistant", "A goal of an agent"),
+        Example::of(
+            "create",
+            "goal create --title 'Write the notes' --parent-id 'Ship version 2' --due-at 2026-12-24T12:00:00Z",
+            "A part of another goal, with a date",
+        ),
         Example::new("goal update 'Ship version 2' --status completed", "Say that it is reached"),
     ])
     .under(Group::Automation)],

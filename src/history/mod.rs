@@ -29,22 +29,31 @@ pub const DOMAIN: Domain = Domain {
         49,
         "history",
         "Show what happened by minute, hour or day",
-        &[Resource::at("/api/history").columns(&[
-            ("FROM", "/from"),
-            ("TURNS", "/turns"),
-            ("FAILED", "/turns_failed"),
-            ("P95", "/turn_ms_p95"),
-            ("MODEL CALLS", "/model_calls"),
-            ("TOOL CALLS", "/tool_calls"),
-            ("TOKENS IN", "/input_tokens"),
-            ("TOKENS OUT", "/output_tokens"),
-            ("COST", "/cost_usd"),
-        ])],
+        &[Resource::at("/api/history")
+            .columns(&[
+                ("FROM", "/from"),
+                ("TURNS", "/turns"),
+                ("FAILED", "/turns_failed"),
+                ("P95", "/turn_ms_p95"),
+                ("MODEL CALLS", "/model_calls"),
+                ("TOOL CALLS", "/tool_calls"),
+                ("TOKENS IN", "/input_tokens"),
+                ("TOKENS OUT", "/output_tokens"),
+                ("COST", "/cost_usd"),
+            ])
+            .called("activity in this time")
+            .showing(has_activity)],
     )
     .examples(&[Example::new("history", "Show the last day by hour"), Example::new("history --step day", "By day")])
     .under(Group::Operations)],
     ..Domain::EMPTY
 };
+
+/// Did anything happen in an interval?
+fn has_activity(interval: &serde_json::Value) -> bool {
+    let counts = interval.as_object().into_iter().flatten().filter(|(key, _)| key.as_str() != "from");
+    counts.into_iter().any(|(_, count)| count.as_f64().is_some_and(|count| count > 0.0))
+}
 
 /// Milliseconds of an hour.
 const HOUR_MS: i64 = 60 * 60 * 1_000;

@@ -134,7 +134,7 @@ impl Watch {
         let put_aside = |why: &str| {
             let aside = opened.put(name, FAILED, SystemTime::now()).map_err(|error| disk(&error))?;
             opened.note(&aside, why).map_err(|error| disk(&error))?;
-            tracing::warn!(file = %shown, why, "a file of the inbox was put aside");
+            tracing::warn!(file = %shown, why, "a file of the file inbox was put aside");
             let mut state = self.state.lock();
             (state.failed, state.pending) = (state.failed + 1, state.pending.saturating_sub(1));
             Ok(())

@@ -59,7 +59,7 @@ pub const DOMAIN: Domain = Domain {
             70,
             "cron",
             "Manage cron jobs, which agents and apps make",
-            &[Resource::at("/api/cron/jobs").columns(&columns("/schedule"))],
+            &[Resource::at("/api/cron/jobs").called("cron jobs").columns(&columns("/schedule"))],
         )
         .examples(&[
             Example::new("cron list", "List the cron jobs with their next times; `schedule list` has the schedules"),

@@ -33,8 +33,8 @@ pub const DOMAIN: Domain = Domain {
         "List, read, label and delete conversations",
         &[Resource::at("/api/sessions").columns(&[
             ("ID", "/id"),
+            ("TITLE", "/title"),
             ("AGENT", "/agent"),
-            ("LABEL", "/label"),
             ("MESSAGES", "/message_count"),
             ("CURRENT", "/current"),
             ("UPDATED", "/updated_at"),

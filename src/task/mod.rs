@@ -31,6 +31,12 @@ pub const DOMAIN: Domain = Domain {
     )
     .examples(&[
         Example::new("task create --title 'Sort the inbox' --assignee assistant", "Post a task"),
+        Example::of("create", "task create --title 'Sort the inbox' --assignee assistant", "For an agent"),
+        Example::of(
+            "create",
+            "task create --title 'Check the links' --description 'All pages below /docs'",
+            "For any agent that claims it",
+        ),
         Example::new("task list --status pending", "List those that wait"),
         Example::new("task show 'Sort the inbox'", "Show one with its result"),
     ])

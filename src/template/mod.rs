@@ -30,13 +30,15 @@ pub const DOMAIN: Domain = Domain {
         59,
         "agent-type",
         "Create and change templates for new agents",
-        &[Resource::at("/api/templates").called("agent types").columns(&[
-            ("NAME", "/name"),
-            ("DESCRIPTION", "/description"),
-            ("PROVIDER", "/provider"),
-            ("MODEL", "/model"),
-            ("FROM", "/source"),
-        ])],
+        &[Resource::at("/api/templates")
+            .called("agent types")
+            .columns(&[
+                ("NAME", "/name"),
+                ("DESCRIPTION", "/description"),
+                ("PROVIDER", "/provider"),
+                ("MODEL", "/model"),
+            ])
+            .showing(|found| found["source"] != "agent")],
     )
     .examples(&[
         Example::new("agent-type list", "List the templates"),

@@ -27,9 +27,10 @@ pub const DOMAIN: Domain = Domain {
     performers,
     commands: &[Subcommand::of(58, "usage", "Show usage and cost", &[Resource::at("/api/usage")])
         .examples(&[
-            Example::new("usage summary", "Show what was used today"),
+            Example::new("usage", "Show what was used today"),
             Example::new("usage by-model", "Show the cost of each model"),
         ])
+        .alone("summary")
         .under(Group::Operations)],
     ..Domain::EMPTY
 };

@@ -42,7 +42,7 @@ pub const DOMAIN: Domain = Domain {
     )
     .examples(&[
         Example::new(
-            "webhook create --name ci --url https://ci.example/hook --events '[\"task_failed\"]'",
+            "webhook create --name ci --url https://ci.example/hook --events task_failed",
             "Post each failed task to a URL",
         ),
         Example::new("webhook test ci", "Send a test event"),

@@ -18,6 +18,14 @@ pub const DOMAIN: Domain = Domain {
     )
     .examples(&[
         Example::new("workflow create --name nightly --from workflow.json", "Create a workflow from a file"),
+        Example::of(
+            "create",
+            "workflow create --name digest --steps '[{\"name\": \"find\", \"agent_name\": \"researcher\", \"prompt\": \"{{input}}\"}]'",
+            "One step; each step may use `{{input}}`, the output of the step before",
+        ),
+        Example::of("create", "workflow create --name nightly --from workflow.json", "From a file with the steps"),
+        Example::of("run", "workflow run nightly --input 'the open issues'", "Run it and print its output"),
+        Example::of("run", "workflow run nightly --input x --json", "For programs, with the id of the run"),
         Example::new("workflow run nightly --input 'the open issues'", "Run it"),
     ])
     .under(Group::Automation)],

@@ -94,6 +94,8 @@ def run(page: Path, binary: str, home: str, address: str) -> list[str]:
         path.mkdir()
         (path / "agentsvc").symlink_to(binary)
         (user / ".agentsvc").symlink_to(home)
+        # A key of a provider that no page calls.
+        (user / "key.txt").write_text("sk-of-the-documentation\n")
         environment = {"HOME": str(user), "PATH": f"{path}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
         command = ["bash", "-c", script(shown, address)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=user)

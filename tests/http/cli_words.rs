@@ -156,7 +156,8 @@ fn figures_have_units_and_headings_are_words() {
     assert!(history.contains("$0.00"), "{history}");
     let schedule =
         ["schedule", "create", "--agent", "assistant", "--cron", "@daily", "--prompt", "x", "--name", "news"];
-    let made = out(&daemon.cli(&schedule));
+    out(&daemon.cli(&schedule));
+    let made = out(&daemon.cli(&["schedule", "show", "news"]));
     assert!(made.contains("outcomes") && made.contains("none") && !made.contains("schedule id"), "{made}");
     let steps = r#"[{"name": "draft", "agent_name": "assistant", "prompt": "draft it"}]"#;
     out(&daemon.cli(&["workflow", "create", "--name", "nightly", "--steps", steps]));

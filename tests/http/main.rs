@@ -39,6 +39,7 @@ mod channel_rooms;
 mod channels;
 mod checkpoints;
 mod cli;
+mod cli_sentences;
 mod cli_words;
 mod cluster;
 mod comms;

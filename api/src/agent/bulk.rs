@@ -70,6 +70,7 @@ struct CreateMany {
 /// The agents: an object, or the bare array. An invalid id does not affect the others.
 #[derive(Deserialize, JsonSchema)]
 struct IdsBody {
+    /// Ids of the agents.
     #[serde(alias = "ids")]
     agent_ids: Vec<String>,
 }

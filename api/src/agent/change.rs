@@ -61,32 +61,48 @@ pub(crate) const ROUTES: &[Route] = &[
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
+    /// New name; not in use by another agent.
     name: Option<String>,
+    /// What the agent is for, in a sentence.
     description: Option<String>,
+    /// Instructions that the model gets before every conversation.
     system_prompt: Option<String>,
+    /// Tags to find the agent by.
     tags: Option<Vec<String>>,
+    /// Provider of its model, such as `openai`.
     provider: Option<String>,
     /// Model id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`.
     model: Option<ModelField>,
+    /// Randomness of the answers, from 0 to 2.
     #[serde(deserialize_with = "given")]
     temperature: Option<Option<f32>>,
+    /// Most tokens of one answer of the model.
     #[serde(deserialize_with = "given")]
     max_tokens: Option<Option<u32>>,
+    /// Most messages of the conversation that the model gets.
     #[serde(deserialize_with = "given")]
     max_history_messages: Option<Option<u32>>,
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
+    /// Only these of its tools; empty for all of them.
     tool_allowlist: Option<Vec<String>>,
+    /// Tools that the agent never gets.
     tool_blocklist: Option<Vec<String>>,
+    /// Skills that the agent may use; empty for all.
     skills: Option<Vec<String>>,
+    /// MCP servers whose tools the agent may use; `*` for all.
     mcp_servers: Option<Vec<String>>,
+    /// What the agent may reach and run: an object with `tools`, `network`, `shell`, `agent_spawn` and `file_system`.
     capabilities: Option<CapabilitiesBody>,
+    /// How the agent appears: an object with `name`, `avatar` and `persona`.
     identity: Option<IdentityBody>,
 }
 
-/// Capabilities of the agent.
+/// What the agent may reach and run.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CapabilitiesBody {
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
     /// Hosts that it may reach; `*` for all.
     network: Option<Vec<String>>,
@@ -98,10 +114,11 @@ struct CapabilitiesBody {
     file_system: Option<bool>,
 }
 
-/// Identity of the agent.
+/// How the agent appears.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct IdentityBody {
+    /// New name of the agent.
     name: Option<String>,
     /// A URL, an emoji or a data URI.
     avatar: Option<String>,
@@ -226,8 +243,11 @@ async fn identify(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct UpdateBody {
+    /// What the agent is for, in a sentence.
     description: Option<String>,
+    /// Instructions that the model gets before every conversation.
     system_prompt: Option<String>,
+    /// Tags to find the agent by.
     tags: Option<Vec<String>>,
 }
 

@@ -65,8 +65,11 @@ async fn tools(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolsBody {
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
+    /// Only these of its tools; empty for all of them.
     tool_allowlist: Option<Vec<String>>,
+    /// Tools that the agent never gets.
     tool_blocklist: Option<Vec<String>>,
 }
 
@@ -103,6 +106,7 @@ async fn skills(call: Call) -> Result<Response, Error> {
 /// The new skill list: an object, or the bare array.
 #[derive(Deserialize, JsonSchema)]
 struct SkillsBody {
+    /// Skills that the agent may use; empty for all.
     skills: Vec<String>,
 }
 
@@ -128,6 +132,7 @@ async fn servers(call: Call) -> Result<Response, Error> {
 /// The new MCP servers: an object, or the bare array.
 #[derive(Deserialize, JsonSchema)]
 struct ServersBody {
+    /// MCP servers whose tools the agent may use; `*` for all.
     mcp_servers: Vec<String>,
 }
 

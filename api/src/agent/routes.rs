@@ -56,7 +56,7 @@ struct AgentsQuery {
     limit: Option<usize>,
     /// Cursor of the previous page.
     cursor: Option<String>,
-    /// Exact name.
+    /// Only the agent with exactly this name.
     name: Option<String>,
     /// Part of the name, case-insensitive.
     q: Option<String>,

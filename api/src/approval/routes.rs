@@ -105,14 +105,14 @@ pub(crate) struct ApprovalList {
 /// An approval request.
 #[derive(Deserialize, JsonSchema)]
 struct RequestBody {
-    /// Agent.
+    /// Agent that asks.
     agent_id: String,
-    /// Action.
+    /// What would happen, in a word, such as `deploy`.
     action: String,
-    /// Description.
+    /// What a person needs to know to decide.
     #[serde(default)]
     description: String,
-    /// Payload.
+    /// Details of the action: an object.
     #[serde(default)]
     payload: Map<String, Value>,
 }

@@ -190,7 +190,7 @@ fn either(
 
 /// The agent that an address means.
 fn agent_at((field, value): (&'static str, Option<String>)) -> Result<AgentId, Error> {
-    let value = value.ok_or_else(|| Error::bad_field(field, format!("missing field `{field}`")))?;
+    let value = value.ok_or_else(|| Error::bad_field(field, format!("{field}: missing")))?;
     let id = value.strip_prefix(AGENT).unwrap_or(&value);
     id.parse().map_err(|_| Error::bad_field(field, format!("{field} must be agent:<uuid>")))
 }
@@ -211,7 +211,7 @@ async fn send(call: Call) -> Result<Response, Error> {
     let (from, to) = (agent_at(from)?, agent_at(to)?);
     let files = body.attachments.unwrap_or_default();
     if text.is_none() && files.is_empty() {
-        return Err(Error::bad_field(field, format!("missing field `{field}`")));
+        return Err(Error::bad_field(field, format!("{field}: missing")));
     }
     let (permits, text) = (call.api.permits_of(&call.principal), text.unwrap_or_default());
     let attached = attachments::blocks(&call.api, &permits, to, text, &files).await.map_err(named)?;

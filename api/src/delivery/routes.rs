@@ -76,7 +76,7 @@ async fn put(call: Call, kind: SourceKind) -> Result<Response, Error> {
     let source = Source::new(kind, call.id("id")?);
     let body: TargetsBody = call.json()?;
     let before = call.ask(GetTargets(source)).await?.targets;
-    let missing = || Error::bad_field("delivery_targets", "missing field `delivery_targets`");
+    let missing = || Error::bad_field("delivery_targets", "delivery_targets: missing");
     let given = body.delivery_targets.ok_or_else(missing)?;
     if given.len() > TARGETS_MAX {
         let text = format!("delivery_targets has more than {TARGETS_MAX} entries");

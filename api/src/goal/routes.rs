@@ -63,7 +63,7 @@ shape! {
         note: Box<str> = goal.note,
         /// Agent.
         agent_id: Option<Uuid> = goal.agent.map(|id| id.0),
-        /// Parent goal.
+        /// Goal that it is a part of.
         parent_id: Option<Uuid> = goal.parent.map(|id| id.0),
         /// `pending`, `in_progress`, `completed` or `cancelled`.
         status: &'static str = goal.status.as_str(),
@@ -161,16 +161,16 @@ struct CreateBody {
     /// Description, at most 8 KiB.
     #[serde(default)]
     description: Option<String>,
-    /// Agent. Default: none.
+    /// Agent that works on it. Default: none.
     #[serde(default)]
     agent_id: Option<Uuid>,
     /// Parent goal.
     #[serde(default)]
     parent_id: Option<Uuid>,
-    /// RFC 3339.
+    /// When it is due, such as `2026-12-24T12:00:00Z`.
     #[serde(default)]
     due_at: Option<String>,
-    /// Default: `pending`.
+    /// `pending` (default), `in_progress`, `completed` or `cancelled`.
     #[serde(default)]
     status: Option<String>,
 }
@@ -193,17 +193,21 @@ async fn create(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
+    /// Title: one line of at most 256 bytes.
     title: Option<String>,
+    /// Description, at most 8 KiB.
     description: Option<String>,
     /// Progress note, at most 1 KiB.
     note: Option<String>,
     /// `pending`, `in_progress`, `completed` or `cancelled`.
     status: Option<String>,
-    /// RFC 3339.
+    /// When it is due, such as `2026-12-24T12:00:00Z`.
     #[serde(deserialize_with = "given")]
     due_at: Option<Option<String>>,
+    /// Agent that works on it.
     #[serde(deserialize_with = "given")]
     agent_id: Option<Option<Uuid>>,
+    /// Goal that it is a part of.
     #[serde(deserialize_with = "given")]
     parent_id: Option<Option<Uuid>>,
 }

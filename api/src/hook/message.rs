@@ -47,7 +47,7 @@ pub(crate) fn digest(parts: &[&[u8]]) -> String {
 /// # Errors
 /// 400 naming the field.
 pub(crate) fn text(field: &str, given: Option<String>, most: usize) -> Result<String, Error> {
-    let text = given.ok_or_else(|| Error::bad_field(field, format!("missing field `{field}`")))?;
+    let text = given.ok_or_else(|| Error::bad_field(field, format!("{field}: missing")))?;
     if text.trim().is_empty() {
         return Err(Error::bad_field(field, format!("{field} must not be empty")));
     }

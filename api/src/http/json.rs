@@ -214,9 +214,16 @@ fn explain(message: &str, path: &str) -> Error {
     };
     if field.is_empty() {
         Error::bad_request(format!("invalid body: {message}"))
+    } else if missing_field(message).is_some() {
+        Error::bad_field(&field, format!("{field}: missing"))
     } else {
-        Error::bad_field(&field, format!("{field}: {message}"))
+        Error::bad_field(&field, format!("{field}: {}", without_place(message)))
     }
+}
+
+/// A message of serde_json without the line and column at its end: the name of the field says where it is.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
 }
 
 /// The name in serde's "missing field `x`".
@@ -305,8 +312,17 @@ mod tests {
             (r#"{"name": "a", "inner": {}}"#, "inner.size"),
             (r#"{"name": "a", "inner": {"size": -1}}"#, "inner.size"),
         ] {
-            assert_eq!(refused(body.as_bytes()).await["field"], field, "{body}");
+            let refused = refused(body.as_bytes()).await;
+            assert_eq!(refused["field"], field, "{body}");
+            let error = refused["error"].as_str().unwrap();
+            assert!(error.starts_with(&format!("{field}: ")) && !error.contains("column"), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_missing_key_is_named_in_two_words() {
+        assert_eq!(refused(b"{}").await["error"], "name: missing");
+        assert_eq!(refused(br#"{"name": "a", "inner": {}}"#).await["error"], "inner.size: missing");
     }
 
     #[tokio::test]

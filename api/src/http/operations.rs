@@ -16,6 +16,8 @@ pub enum Takes {
     Switch,
     /// A whole number or a decimal one.
     Number,
+    /// Several texts: a list.
+    Texts,
     /// Any JSON.
     Json,
 }
@@ -110,6 +112,7 @@ fn takes(schema: &Value) -> Takes {
         ["string"] => Takes::Text,
         ["boolean"] => Takes::Switch,
         ["integer" | "number"] => Takes::Number,
+        ["array"] if schema["items"]["type"] == "string" => Takes::Texts,
         _ => Takes::Json,
     }
 }

@@ -10,10 +10,10 @@ use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/inbox/status", "Get the state of the inbox", |call| Box::pin(status(call)))
+    &[Route::get("/api/inbox/status", "Get the state of the file inbox", |call| Box::pin(status(call)))
         .replies(&[Reply::json::<InboxStatus>(200, "the state")])];
 
-/// The state of the inbox.
+/// The state of the file inbox.
 #[derive(Serialize, JsonSchema)]
 struct InboxStatus {
     enabled: bool,

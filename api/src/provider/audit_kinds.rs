@@ -7,6 +7,6 @@ agentsvc_components::audit_kinds! {
     PROVIDER_KEY_REMOVED = "provider_key_removed";
     /// Where a provider is asked was set, or set back.
     PROVIDER_URL_SET = "provider_url_set";
-    /// Somebody signed in at a provider; what it gave is in the vault.
+    /// A person signed in at a provider; the token is in the vault.
     PROVIDER_SIGNED_IN = "provider_signed_in";
 }

@@ -8,22 +8,24 @@ macro_rules! schedule_family {
         #[derive(Deserialize, JsonSchema)]
         $(#[$about])*
         struct CreateBody {
+            /// Agent that it starts.
             agent_id: Uuid,
             /// A cron expression of 5 or 6 fields, a macro such as `@daily`, or an interval: `every 15m`, `in 2h`, `at
             /// 2026-12-01T09:00Z`.
             $rule: String,
             /// Prompt for the agent.
             prompt: String,
-            /// Default: true.
+            /// Whether it runs. Default: true.
             enabled: Option<bool>,
+            /// Its name: one line.
             name: $name,
             /// IANA time zone of a cron expression. Default: UTC.
             timezone: Option<String>,
-            /// Default: `one`.
+            /// What happens with runs that were missed. Default: `one`.
             missed_policy: Option<Missed>,
-            /// Default: `queue`.
+            /// What happens while the last run is open. Default: `queue`.
             overlap_policy: Option<Overlap>,
-            /// Default: as in the agent's manifest.
+            /// Session of its turns. Default: as in the agent's manifest.
             session_mode: Option<Mode>,
         }
 
@@ -72,11 +74,15 @@ macro_rules! schedule_family {
         #[derive(Default, Deserialize, JsonSchema)]
         #[serde(default)]
         struct UpdateBody {
+            /// Agent that it starts.
             agent_id: Option<Uuid>,
             /// A new rule counts from now.
             $rule: Option<String>,
+            /// The message to the agent.
             prompt: Option<String>,
+            /// Whether it runs.
             enabled: Option<bool>,
+            /// Its name.
             name: Option<String>,
             /// A new zone counts from now.
             timezone: Option<String>,

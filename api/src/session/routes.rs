@@ -119,6 +119,7 @@ async fn remove(call: Call) -> Result<Response, Error> {
 /// New label; empty removes it.
 #[derive(Deserialize, JsonSchema)]
 struct LabelBody {
+    /// The label; empty removes it.
     label: String,
 }
 

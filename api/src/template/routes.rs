@@ -271,16 +271,22 @@ async fn raw(call: Call) -> Result<Response, Error> {
 struct CreateBody {
     /// Name; must not be in use by an agent type or an agent.
     name: String,
+    /// What the agent is for, in a sentence.
     #[serde(default)]
     description: Option<String>,
+    /// Instructions that the model gets before every conversation.
     #[serde(default)]
     system_prompt: Option<String>,
+    /// Provider of its model, such as `openai`.
     #[serde(default)]
     provider: Option<String>,
+    /// Model id or alias.
     #[serde(default)]
     model: Option<String>,
+    /// Tools that the agent has: names, or globs such as `file_*`.
     #[serde(default)]
     tools: Option<Vec<String>>,
+    /// Skills that the agent may use; empty for all.
     #[serde(default)]
     skills: Option<Vec<String>>,
 }
@@ -323,11 +329,17 @@ fn wrong(error: &manifest::Error) -> Error {
 struct PatchBody {
     /// Ignored: the path names the agent type.
     name: Option<Value>,
+    /// What the agent is for, in a sentence.
     description: Option<String>,
+    /// Instructions that the model gets before every conversation.
     system_prompt: Option<String>,
+    /// Provider of its model, such as `openai`.
     provider: Option<String>,
+    /// Model id or alias.
     model: Option<String>,
+    /// Tools that the agent has: names, or globs such as `file_*`.
     tools: Option<Vec<String>>,
+    /// Skills that the agent may use; empty for all.
     skills: Option<Vec<String>>,
 }
 

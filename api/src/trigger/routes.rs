@@ -108,7 +108,7 @@ async fn list(call: Call) -> Result<Response, Error> {
 struct CreateBody {
     /// Agent that owns it.
     agent_id: Uuid,
-    /// An object with one key, the event kind, such as `{"agent_spawned": {"name_pattern": "web-*"}}`.
+    /// The event kind, such as `turn_failed`, or an object with it as the only key, such as `{"agent_spawned": {"name_pattern": "web-*"}}`.
     pattern: Value,
     /// The message; `{{event}}` is replaced with the event as compact JSON.
     prompt_template: String,
@@ -159,16 +159,22 @@ async fn show(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
+    /// The message; `{{event}}` is replaced with the event as compact JSON.
     #[serde(deserialize_with = "sent")]
     prompt_template: Option<String>,
+    /// Whether it fires.
     #[serde(deserialize_with = "sent")]
     enabled: Option<bool>,
+    /// Maximum number of fires; 0 means unlimited.
     #[serde(deserialize_with = "sent")]
     max_fires: Option<u64>,
+    /// Minimum seconds between two fires.
     #[serde(deserialize_with = "given")]
     cooldown_secs: Option<Option<u32>>,
+    /// Session of its turns.
     #[serde(deserialize_with = "given")]
     session_mode: Option<Option<ModeShape>>,
+    /// Agent that receives the message instead of the owner.
     #[serde(deserialize_with = "given")]
     target_agent_id: Option<Option<Uuid>>,
 }

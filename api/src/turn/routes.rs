@@ -136,7 +136,7 @@ impl Message {
         let body: MessageBody = call.json()?;
         let files = body.attachments.unwrap_or_default();
         if body.message.is_none() && files.is_empty() {
-            return Err(Error::bad_field("message", "missing field `message`"));
+            return Err(Error::bad_field("message", "message: missing"));
         }
         let said = body.message.unwrap_or_default();
         attachments::check_length(&said)?;

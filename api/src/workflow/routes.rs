@@ -178,10 +178,12 @@ async fn list(call: Call) -> Result<Response, Error> {
 /// A workflow to create.
 #[derive(Deserialize, JsonSchema)]
 struct WorkflowBody {
+    /// Name of the workflow.
     name: String,
+    /// What it does, in a sentence.
     #[serde(default)]
     description: Option<String>,
-    /// 1 to 64 steps.
+    /// 1 to 64 steps, such as `[{"name": "find", "agent_name": "scout", "prompt": "{{input}}"}]`.
     steps: Vec<StepBody>,
 }
 
@@ -244,8 +246,11 @@ shown!(Definition: WorkflowView, "the definition");
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PatchBody {
+    /// Name of the workflow.
     name: Option<String>,
+    /// What it does, in a sentence.
     description: Option<String>,
+    /// 1 to 64 steps, which replace all steps.
     steps: Option<Vec<StepBody>>,
 }
 

@@ -3,6 +3,7 @@
 use agentsvc_components::AgentId;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::kernel::limit;
+use agentsvc_systems::event::unknown_kind;
 use bytes::Bytes;
 use futures_util::stream;
 use schemars::JsonSchema;
@@ -93,7 +94,7 @@ impl Filter {
     fn read(kind: Option<&str>, agent_id: Option<Uuid>) -> Result<Self, Error> {
         let words = kind.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|word| !word.is_empty());
         let kinds = words.map(|word| {
-            EventKind::parse(word).ok_or_else(|| Error::bad_field("kind", format!("kind: unknown event kind '{word}'")))
+            EventKind::parse(word).ok_or_else(|| Error::bad_field("kind", format!("kind: {}", unknown_kind(word))))
         });
         Ok(Self { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) })
     }

@@ -47,7 +47,10 @@ impl Create {
         };
         let body = json!({ "manifest_toml": self.merged(text)? });
         let created = context.block_on(client.post("/api/agents", Some(&body)))?;
-        context.print(&created, |agent| format!("{}  {}\n", field(agent, "/agent_id"), field(agent, "/name")))
+        context.print(&created, |agent| {
+            let (name, id) = (field(agent, "/name"), field(agent, "/agent_id"));
+            format!("Created agent {name} ({id}); talk to it with `agentsvc chat {}`\n", typed(&name))
+        })
     }
 
     /// The manifest with the options set in it. Untouched when there are none, so that the daemon sees, and
@@ -76,6 +79,11 @@ impl Create {
         }
         Ok(manifest.to_string())
     }
+}
+
+/// A name as it is typed: one with spaces has quotes.
+fn typed(name: &str) -> String {
+    if name.contains(char::is_whitespace) { format!("'{name}'") } else { name.to_owned() }
 }
 
 /// Is a file meant? What names no file that is there and looks like none is an agent type.

@@ -39,6 +39,15 @@ pub(crate) const HEADINGS: &[Heading] = &[
 pub(crate) const EXAMPLES: &[Example] = &[
     Example::new("agent create coder --name my-coder", "Create an agent from an agent type"),
     Example::new("agent model my-coder --provider anthropic --model claude-sonnet-4-5", "Change its model"),
+    Example::new("agent update my-coder --tags work --tags rust", "Change some of its settings"),
+    Example::of("update", "agent update my-coder --description 'Works on the site'", "Change one setting"),
+    Example::of("update", "agent update my-coder --tags work --tags rust --skills git", "Lists replace what was there"),
+    Example::of("update", "agent update my-coder --skills '[]'", "An empty list"),
+    Example::of(
+        "update",
+        "agent update my-coder --capabilities '{\"network\": [\"docs.rs\"], \"shell\": [\"cargo\"]}'",
+        "What it may reach and run",
+    ),
     Example::new("agent delete my-coder", "Delete it"),
     Example::of(
         "create",

@@ -8,6 +8,9 @@ pub(crate) const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}\n{before-h
 /// A heading, and the subcommands under it.
 pub(crate) type Heading = (&'static str, &'static [&'static str]);
 
+/// What the help of a subcommand says below its examples: the subcommand, and the text.
+pub(crate) type Note = (&'static str, fn() -> String);
+
 /// A command line that a help shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Example {
@@ -38,6 +41,19 @@ pub(super) fn with_examples(mut command: Command, examples: &[Example]) -> Comma
             command = command.after_help(shown(examples, verb));
         } else if command.find_subcommand(verb).is_some() {
             command = command.mut_subcommand(verb, |command| command.after_help(shown(examples, verb)));
+        }
+    }
+    command
+}
+
+/// The command with the notes in the help of its subcommands, below the examples.
+pub(super) fn with_notes(mut command: Command, notes: &[Note]) -> Command {
+    for (verb, text) in notes {
+        if command.find_subcommand(verb).is_some() {
+            command = command.mut_subcommand(verb, |command| {
+                let above = command.get_after_help().map(|shown| format!("{shown}\n\n")).unwrap_or_default();
+                command.after_help(format!("{above}{}", text()))
+            });
         }
     }
     command

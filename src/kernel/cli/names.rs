@@ -18,8 +18,6 @@ const PAGES_MAX: usize = 100;
 const AGENT_PAGES_MAX: usize = 10;
 /// Characters of an id that stand for it, at least.
 const SHORT_ID_MIN: usize = 4;
-/// Pages of found sessions that are read to find a title.
-const FOUND_PAGES_MAX: usize = 10;
 /// Ids that an error lists.
 const IDS_SHOWN: usize = 10;
 /// The keys under which items have their names. An instance of a hand has that of the hand.
@@ -34,7 +32,7 @@ const FREE_KEYS: [&str; 8] =
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     /// The route, such as `/api/schedules`.
-    path: String,
+    pub(super) path: String,
     /// What one of them is called, such as `schedule`.
     noun: String,
     /// The command that lists them, such as `schedule list`.
@@ -82,7 +80,7 @@ impl Listed {
         Self { is_of_agents: true, ..self }
     }
 
-    fn id_of(&self, item: &Value) -> String {
+    pub(super) fn id_of(&self, item: &Value) -> String {
         field(item, &format!("/{}", self.id))
     }
 
@@ -189,36 +187,6 @@ impl Client {
             let id = self.id_of(listed, typed).await?;
             if !ids.contains(&id) {
                 ids.push(id);
-            }
-        }
-        Ok(ids)
-    }
-
-    /// The sessions that begin with the line `typed`, or whose first line it is the beginning of where it ends with `…`: what the page
-    /// calls a session without a label.
-    async fn titled(&self, listed: &Listed, typed: &str) -> Result<Vec<String>, Error> {
-        let beginning = typed.strip_suffix('…');
-        let mut query = vec![("q", beginning.unwrap_or(typed).trim())];
-        let agent = listed.path.strip_prefix("/api/agents/").and_then(|path| path.strip_suffix("/sessions"));
-        query.extend(agent.map(|agent| ("agent_id", agent)));
-        let (mut ids, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..FOUND_PAGES_MAX {
-            let mut page = query.clone();
-            page.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let (found, next) = self.page("/api/sessions/search", &page).await?;
-            for session in found.iter().filter(|session| session["label"].is_null() && session["matched"] == "message")
-            {
-                let id = listed.id_of(session);
-                let (messages, _) = self.page(&format!("/api/sessions/{id}"), &[("limit", "1")]).await?;
-                let said = messages.first().map(|message| field(message, "/content")).unwrap_or_default();
-                let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-                if line == typed || beginning.is_some_and(|beginning| line.starts_with(beginning)) {
-                    ids.push(id);
-                }
-            }
-            cursor = next;
-            if cursor.is_none() {
-                break;
             }
         }
         Ok(ids)

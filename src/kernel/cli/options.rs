@@ -24,6 +24,7 @@ pub(super) fn argument(id: String, input: &Input) -> Arg {
         "" => words(&input.name),
         about => about.trim_end_matches('.').to_owned(),
     };
+    let about = if input.takes == Takes::Texts { format!("{about}; repeat it for several") } else { about };
     let arg = Arg::new(id.clone()).long(id).help(about);
     match input.takes {
         Takes::Switch => {
@@ -32,6 +33,7 @@ pub(super) fn argument(id: String, input: &Input) -> Arg {
         }
         Takes::Number => arg.value_name("NUMBER").allow_negative_numbers(true),
         Takes::Json => arg.value_name("JSON"),
+        Takes::Texts => arg.value_name("TEXT"),
         Takes::Text if !input.words.is_empty() => arg
             .value_name("WORD")
             .ignore_case(true)
@@ -39,7 +41,7 @@ pub(super) fn argument(id: String, input: &Input) -> Arg {
         Takes::Text if is_agent(&input.name) => arg.value_name("AGENT").alias(input.name.replace('_', "-")),
         Takes::Text => arg.value_name("TEXT"),
     }
-    .action(ArgAction::Set)
+    .action(if input.takes == Takes::Texts { ArgAction::Append } else { ArgAction::Set })
 }
 
 /// `due_at` as words: `Due at`.
@@ -55,9 +57,12 @@ pub(super) fn given(input: &Input, typed: &ArgMatches) -> Result<Option<Value>, 
     if input.takes == Takes::Switch {
         return Ok(typed.get_one::<bool>(&id).map(|given| Value::Bool(*given)));
     }
+    if input.takes == Takes::Texts {
+        return Ok(typed.get_many::<String>(&id).map(|given| texts(given.map(String::as_str).collect())));
+    }
     let Some(text) = typed.get_one::<String>(&id) else { return Ok(None) };
     Ok(Some(match input.takes {
-        Takes::Text | Takes::Switch => {
+        Takes::Text | Takes::Switch | Takes::Texts => {
             let word = input.words.iter().find(|word| word.eq_ignore_ascii_case(text));
             Value::String(word.unwrap_or(text).clone())
         }
@@ -68,6 +73,14 @@ pub(super) fn given(input: &Input, typed: &ArgMatches) -> Result<Option<Value>, 
         // Words need no quotes; what it may be, the daemon knows.
         Takes::Json => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
     }))
+}
+
+/// The texts of an option that may be repeated, as a list; a single one may be a list in JSON, such as `[]`.
+fn texts(given: Vec<&str>) -> Value {
+    match given.as_slice() {
+        [only] if only.starts_with('[') => serde_json::from_str(only).unwrap_or_else(|_| vec![*only].into()),
+        _ => given.into(),
+    }
 }
 
 /// Reads a JSON object from a file or from standard input.
@@ -85,6 +98,20 @@ mod tests {
     use clap::Command;
 
     use super::*;
+
+    #[test]
+    fn a_list_of_texts_is_a_repeated_option() {
+        let input = Input { name: "tags".to_owned(), about: String::new(), takes: Takes::Texts, words: Vec::new() };
+        let command = Command::new("x").arg(argument(option_of("tags"), &input));
+        let of = |arguments: &[&str]| {
+            let typed = command.clone().try_get_matches_from([&["x"], arguments].concat()).unwrap();
+            given(&input, &typed).unwrap()
+        };
+        assert_eq!(of(&["--tags", "a", "--tags", "b c"]), Some(serde_json::json!(["a", "b c"])));
+        assert_eq!(of(&["--tags", "[]"]), Some(serde_json::json!([])));
+        assert_eq!(of(&["--tags", "[a"]), Some(serde_json::json!(["[a"])));
+        assert_eq!(of(&[]), None);
+    }
 
     #[test]
     fn a_word_is_one_of_those_that_are_known_in_whichever_case() {

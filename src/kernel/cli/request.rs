@@ -14,8 +14,8 @@ pub(crate) struct Request {
     method: String,
     /// The path, such as /api/agents?limit=3
     path: String,
-    /// Keys of the JSON body; values that are not JSON are text
-    #[arg(value_name = "KEY=VALUE")]
+    /// Keys of the JSON body, whose values are text if they are not JSON; or the whole body as JSON, `-` for standard input
+    #[arg(value_name = "KEY=VALUE|JSON")]
     keys: Vec<String>,
 }
 
@@ -46,8 +46,15 @@ fn body(keys: &[String]) -> Result<Option<Value>, Error> {
     if keys.is_empty() {
         return Ok(None);
     }
+    if let [whole] = keys
+        && (whole == "-" || whole.starts_with(['{', '[']))
+    {
+        let text = if whole == "-" { output::read_stdin()? } else { whole.clone() };
+        return serde_json::from_str(&text).map(Some).map_err(|error| Error::Usage(format!("not JSON: {error}")));
+    }
     let pair = |text: &String| {
-        let (key, value) = text.split_once('=').ok_or_else(|| Error::Usage(format!("{text}: not KEY=VALUE")))?;
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Error::Usage(format!("{text}: neither KEY=VALUE nor a JSON object")))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok((key.to_owned(), value))
     };
@@ -64,6 +71,9 @@ mod tests {
     fn keys_become_a_body() {
         let given = |keys: &[&str]| body(&keys.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(given(&["a=1", "b=x=y", "c=[\"d\"]"]).unwrap(), Some(json!({"a": 1, "b": "x=y", "c": ["d"]})));
+        assert_eq!(given(&["{\"a\": 1}"]).unwrap(), Some(json!({ "a": 1 })));
+        assert_eq!(given(&["[1]"]).unwrap(), Some(json!([1])));
+        assert!(given(&["{a"]).unwrap_err().to_string().starts_with("not JSON: "));
         assert_eq!(given(&[]).unwrap(), None);
         assert!(given(&["a"]).is_err());
     }

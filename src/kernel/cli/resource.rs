@@ -3,16 +3,20 @@
 
 use agentsvc_api::http::operations::{Input, Operation};
 use agentsvc_api::http::route::Verb;
+use chrono::Utc;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::client::{Body, Client};
+use super::made;
 use super::names::{Listed, is_agent};
 use super::options::{FROM, argument, given, option_of, read};
 use super::path::{Means, Names, Place, one_of, places, shape};
+use super::show::IsShown;
 use super::show::{Columns, Items};
+use super::verb::name_of;
 use super::{Context, Error, show};
 use crate::kernel::percent::encoded;
 
@@ -36,12 +40,14 @@ pub(crate) struct Resource {
     names: Names,
     /// What its items are called, where the answer has another word for them.
     noun: &'static str,
+    /// Which items of its list people see.
+    rows: Option<IsShown>,
 }
 
 impl Resource {
     /// Everything at and under `path`.
     pub(crate) const fn at(path: &'static str) -> Self {
-        Self { path, without: &[], columns: &[], list: None, names: Names::Own, noun: "" }
+        Self { path, without: &[], columns: &[], list: None, names: Names::Own, noun: "", rows: None }
     }
 
     /// Leaves paths out.
@@ -74,6 +80,12 @@ impl Resource {
         self
     }
 
+    /// People see only those items of its list: the others are for programs.
+    pub(crate) const fn showing(mut self, rows: IsShown) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
     /// Shows lists with these headings and JSON pointers.
     pub(crate) const fn columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
@@ -100,11 +112,18 @@ pub(super) fn added(command: Command, routes: Routes, resources: &[Resource]) ->
         && only.get_positionals().next().is_none()
     {
         // The noun alone means the only thing that can be done with it.
-        let options: Vec<Arg> = only.get_arguments().cloned().collect();
-        let command = command.args(options).args_conflicts_with_subcommands(true);
-        return command.subcommand_required(false).arg_required_else_help(false).subcommands(missing);
+        let only = only.get_name().to_owned();
+        return alone(command.subcommands(missing), Some(&only));
     }
     command.subcommands(missing)
+}
+
+/// The noun alone means its subcommand `verb`, with the options of that.
+pub(super) fn alone(command: Command, verb: Option<&str>) -> Command {
+    let Some(meant) = verb.and_then(|verb| command.find_subcommand(verb)) else { return command };
+    let options: Vec<Arg> = meant.get_arguments().cloned().collect();
+    let command = command.args(options).args_conflicts_with_subcommands(true);
+    command.subcommand_required(false).arg_required_else_help(false)
 }
 
 /// Calls the route of the subcommand `name` of `command`; without a name, the only one.
@@ -148,35 +167,6 @@ fn deeds(routes: Routes, resources: &[Resource]) -> Vec<Deed> {
         }
     }
     all
-}
-
-/// What a route is called below its noun, such as `list`, `show` or `deliveries`.
-fn name_of(operation: &Operation, prefix: &str, others: &[Operation]) -> String {
-    let rest = operation.path.strip_prefix(prefix).unwrap_or_default();
-    let segments: Vec<&str> = rest.split('/').filter(|segment| !segment.is_empty()).collect();
-    let words: Vec<&str> = segments.iter().copied().filter(|segment| !segment.starts_with('{')).collect();
-    let is_one = segments.last().is_some_and(|last| last.starts_with('{'));
-    let shares = others.iter().filter(|other| other.path == operation.path).count() > 1;
-    let posts = others.iter().any(|other| other.path == operation.path && other.verb == Verb::Post);
-    let has_ones = others.iter().any(|other| other.path.starts_with(&format!("{}/{{", operation.path)));
-    let deed = match operation.verb {
-        Verb::Get if is_one => "show",
-        Verb::Get if words.is_empty() => {
-            if has_ones || posts {
-                "list"
-            } else {
-                "show"
-            }
-        }
-        Verb::Get => "",
-        Verb::Post if words.is_empty() || shares => "create",
-        Verb::Post => "",
-        Verb::Put | Verb::Patch if is_one || words.is_empty() => "update",
-        Verb::Put | Verb::Patch if shares => "set",
-        Verb::Put | Verb::Patch => "",
-        Verb::Delete => "delete",
-    };
-    words.into_iter().chain((!deed.is_empty()).then_some(deed)).collect::<Vec<_>>().join("-").replace('_', "-")
 }
 
 impl Deed {
@@ -234,15 +224,17 @@ impl Deed {
                 && !context.json()
             {
                 client.name_agents(answer).await;
+                client.title_sessions(answer).await;
             }
             Ok(answer)
         });
         let answer = asked.map_err(|error| self.with_next_step(command, error))?;
         match (answer, self.deleted(typed)) {
             (Body::Json(answer), Some(deleted)) => context.print(&answer, |_| deleted),
-            (Body::Json(answer), None) => {
-                context.print(&answer, |answer| show::answer(answer, self.columns(), &self.items(command, typed)))
-            }
+            (Body::Json(answer), None) => context.print(&answer, |answer| match self.made(command, typed, answer) {
+                Some(sentence) => sentence.into(),
+                None => show::answer(answer, self.columns(), &self.items(command, typed)),
+            }),
             (Body::Text(text), _) => super::output::text(&text),
             (Body::None, _) if context.json() => Ok(()),
             (Body::None, deleted) => super::output::print(&deleted.unwrap_or_else(|| "done\n".to_owned())),
@@ -254,6 +246,21 @@ impl Deed {
         let is_one = self.operation.verb == Verb::Delete && self.operation.path.ends_with('}');
         let typed = typed.get_one::<String>(&self.places.last().filter(|_| is_one)?.name)?;
         Some(format!("deleted {}\n", super::output::clean(typed)))
+    }
+
+    /// What is said of an item that was created or changed.
+    fn made(&self, command: &str, typed: &ArgMatches, answer: &Value) -> Option<String> {
+        let noun = if self.resource.noun.is_empty() { command } else { self.resource.noun };
+        let (done, typed) = match self.operation.verb {
+            Verb::Post if self.operation.path != self.resource.path => return None,
+            Verb::Post if answer["status"] == "published" => ("Published", None),
+            Verb::Post => ("Created", None),
+            Verb::Put | Verb::Patch if self.is_own_item() => {
+                ("Updated", Some(typed.get_one::<String>(&self.places.last()?.name)?.as_str()))
+            }
+            _ => return None,
+        };
+        made::sentence(done, &one_of(noun), typed, answer, Utc::now())
     }
 
     /// What the daemon refused, with the command that helps.
@@ -280,10 +287,9 @@ impl Deed {
 
     /// What the daemon says of a key of the body that is missing, said of its option.
     fn of_option(&self, message: &str) -> Option<String> {
-        let (field, rest) = message.split_once(": missing field `")?;
+        let field = message.strip_suffix(": missing")?;
         let is_key = self.operation.body.iter().flatten().any(|input| input.name == field);
-        let is_its = rest.split_once('`').is_some_and(|(named, _)| named == field);
-        (is_key && is_its).then(|| format!("--{} is required", option_of(field)))
+        is_key.then(|| format!("--{} is required", option_of(field)))
     }
 
     /// The columns of its list: those of the resource are for the things that it is named after.
@@ -294,6 +300,12 @@ impl Deed {
     /// Does its list have the things that the resource is named after?
     fn is_own(&self) -> bool {
         self.operation.path == self.resource.path || self.resource.list == Some(self.operation.path)
+    }
+
+    /// Is it about one of the things that the resource is named after?
+    fn is_own_item(&self) -> bool {
+        let below = self.operation.path.strip_prefix(self.resource.path).and_then(|rest| rest.strip_prefix("/{"));
+        below.is_some_and(|rest| !rest.contains('/'))
     }
 
     /// What is said where its list is empty.
@@ -307,7 +319,8 @@ impl Deed {
             Some(create) if self.is_own() && !is_narrowed => format!("Create one with `agentsvc {command} {create}`."),
             _ => String::new(),
         };
-        Items { noun: noun.to_owned(), is_narrowed, hint }
+        let rows = self.resource.rows.filter(|_| self.is_own());
+        Items { noun: noun.to_owned(), is_narrowed, hint, rows }
     }
 
     async fn path(&self, command: &str, typed: &ArgMatches, client: &Client) -> Result<String, Error> {

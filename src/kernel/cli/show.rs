@@ -46,7 +46,12 @@ pub(crate) struct Items {
     pub(crate) is_narrowed: bool,
     /// How to make the first.
     pub(crate) hint: String,
+    /// Which of them are shown; `None`: all.
+    pub(crate) rows: Option<IsShown>,
 }
+
+/// Is an item of a list shown to people?
+pub(crate) type IsShown = fn(&Value) -> bool;
 
 /// An answer for people: a list as a table, an object by its keys.
 pub(crate) fn answer(answer: &Value, columns: Columns, items: &Items) -> Shown {
@@ -59,7 +64,8 @@ pub(crate) fn answer(answer: &Value, columns: Columns, items: &Items) -> Shown {
     let Some((noun, list)) = list else { return keys_of(answer, now) };
     let noun = if items.noun.is_empty() { noun } else { items.noun.clone() };
     let noun = if items.is_narrowed { format!("matching {noun}") } else { noun };
-    let shown = Shown::from(table(list, columns, &noun, now).hint(items.hint.clone()));
+    let list: Vec<&Value> = list.iter().filter(|item| items.rows.is_none_or(|is_shown| is_shown(item))).collect();
+    let shown = Shown::from(table(&list, columns, &noun, now).hint(items.hint.clone()));
     match answer.get("next_cursor").and_then(Value::as_str) {
         Some(cursor) => Shown { note: Some(format!("There are more: add `--cursor {}`.", clean(cursor))), ..shown },
         None => shown,
@@ -75,7 +81,7 @@ fn the_list(keys: &Map<String, Value>) -> Option<(String, &Vec<Value>)> {
     }
 }
 
-fn table(list: &[Value], columns: Columns, noun: &str, now: Option<DateTime<Utc>>) -> Table {
+fn table(list: &[&Value], columns: Columns, noun: &str, now: Option<DateTime<Utc>>) -> Table {
     let columns: Vec<(String, String)> = if columns.is_empty() {
         found(list)
     } else {
@@ -95,9 +101,9 @@ fn rank(key: &str) -> usize {
 }
 
 /// The columns of items: the keys that say most, then others. Those that are always empty or only for programs are left out.
-fn found(items: &[Value]) -> Vec<(String, String)> {
+fn found(items: &[&Value]) -> Vec<(String, String)> {
     let mut keys: BTreeMap<(usize, usize), &str> = BTreeMap::new();
-    for (at, (key, value)) in items.iter().filter_map(Value::as_object).flatten().enumerate() {
+    for (at, (key, value)) in items.iter().filter_map(|item| item.as_object()).flatten().enumerate() {
         let place = rank(key);
         let is_plain = !value.is_object() && !value.is_array() && !field(value, "").is_empty();
         if is_plain && !key.ends_with("hash") && !keys.values().any(|known| known == key) {
@@ -135,7 +141,8 @@ fn keys_of(answer: &Value, now: Option<DateTime<Utc>>) -> Shown {
     let shown = if table.is_empty() { Shown::default() } else { table.into() };
     below.into_iter().fold(shown, |shown, (name, list)| {
         let gap = if shown.text.is_empty() { "" } else { "\n" };
-        shown.and(format!("{gap}{name}:\n")).and(self::table(list, &[], &name, now))
+        let list: Vec<&Value> = list.iter().collect();
+        shown.and(format!("{gap}{name}:\n")).and(self::table(&list, &[], &name, now))
     })
 }
 
@@ -178,13 +185,17 @@ mod tests {
             (shown(&json!([]), &[]), shown(&json!({"open_tasks": []}), &[])),
             ("(No items.)".into(), "(No open tasks.)".into())
         );
-        let schedules = Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false };
+        let schedules =
+            Items { noun: "schedules".to_owned(), hint: "Create one.".to_owned(), is_narrowed: false, rows: None };
         assert_eq!(answer(&json!([]), &[], &schedules).note.as_deref(), Some("No schedules. Create one."));
         let narrowed = Items { is_narrowed: true, ..Items::default() };
         assert_eq!(answer(&json!({"goals": []}), &[], &narrowed).note.as_deref(), Some("No matching goals."));
         assert_eq!(shown(&json!(["a"]), &[]), "NAME\na\n");
+        let even = Items { rows: Some(|item| item["n"].as_u64().is_some_and(|n| n % 2 == 0)), ..Items::default() };
+        assert_eq!(answer(&json!([{ "n": 1 }, { "n": 2 }]), &[("N", "/n")], &even).text, "N\n2\n");
         let now = "2026-11-27T00:03:10Z".parse().ok();
-        let table = table(list["goals"].as_array().unwrap(), &[("CREATED", "/created_at")], "goals", now);
+        let goals: Vec<&Value> = list["goals"].as_array().unwrap().iter().collect();
+        let table = table(&goals, &[("CREATED", "/created_at")], "goals", now);
         assert_eq!(table.render(), "CREATED\n3 min ago\n");
     }
 

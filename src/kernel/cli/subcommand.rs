@@ -2,9 +2,9 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::help::{with_examples, with_headings};
+use super::help::{with_examples, with_headings, with_notes};
 use super::resource::{self, Routes};
-use super::{Context, Error, Example, Heading, Resource};
+use super::{Context, Error, Example, Heading, Note, Resource};
 
 /// What a subcommand does once its options are read.
 pub(crate) trait Run: FromArgMatches {
@@ -59,6 +59,9 @@ pub struct Subcommand {
     /// The groups of its subcommands in its own help; empty: one list.
     headings: &'static [Heading],
     examples: &'static [Example],
+    notes: &'static [Note],
+    /// The subcommand that the noun alone means.
+    alone: Option<&'static str>,
     options: Augment,
     /// `None`: all of its subcommands are made from routes.
     run: Option<RunTyped>,
@@ -91,6 +94,8 @@ impl Subcommand {
             resources: &[],
             headings: &[],
             examples: &[],
+            notes: &[],
+            alone: None,
             options,
             run,
         }
@@ -111,6 +116,18 @@ impl Subcommand {
     /// Shows these examples in its help and in that of its subcommands.
     pub(crate) const fn examples(mut self, examples: &'static [Example]) -> Self {
         self.examples = examples;
+        self
+    }
+
+    /// Says more below the examples of its subcommands.
+    pub(crate) const fn noting(mut self, notes: &'static [Note]) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// Without a word behind it, it is this subcommand, which is made from a route.
+    pub(crate) const fn alone(mut self, verb: &'static str) -> Self {
+        self.alone = Some(verb);
         self
     }
 
@@ -156,10 +173,11 @@ impl Subcommand {
         let taken: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
         let command = command.mut_subcommands(|command| short(command, &taken));
         let command = match routes {
-            Some(routes) => resource::added(command, routes, self.resources),
+            Some(routes) => resource::alone(resource::added(command, routes, self.resources), self.alone),
             None => command,
         };
-        let command = with_headings(with_examples(command, self.examples), self.headings);
+        let command = with_notes(with_examples(command, self.examples), self.notes);
+        let command = with_headings(command, self.headings);
         let command = if let Some(alias) = self.alias { command.alias(alias) } else { command };
         command.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
     }
@@ -182,7 +200,7 @@ impl Subcommand {
                 resource::run(self.name, Some(name), typed, context, self.resources)
             }
             (_, Some(run)) => run(typed, context),
-            (_, None) => resource::run(self.name, None, typed, context, self.resources),
+            (_, None) => resource::run(self.name, self.alone, typed, context, self.resources),
         }
     }
 }

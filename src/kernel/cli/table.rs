@@ -158,6 +158,30 @@ impl Table {
     }
 
     fn render_for(&self, screen: &Screen) -> String {
+        self.without_empty().render_all(screen)
+    }
+
+    /// The table without the columns that have a heading alone.
+    fn without_empty(&self) -> Self {
+        let is_kept =
+            |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
+        let kept: Vec<usize> = (0..self.headings.len()).filter(is_kept).collect();
+        let of = |cells: &Vec<String>| match kept.len() {
+            // Pairs have no headings.
+            0 => cells.clone(),
+            _ => kept.iter().filter_map(|column| cells.get(*column).cloned()).collect(),
+        };
+        let state = self.state.map(|state| kept.iter().position(|column| *column == state).unwrap_or(state));
+        Self {
+            noun: self.noun.clone(),
+            hint: self.hint.clone(),
+            headings: of(&self.headings),
+            rows: self.rows.iter().map(of).collect(),
+            state,
+        }
+    }
+
+    fn render_all(&self, screen: &Screen) -> String {
         let columns = self.rows.iter().chain([&self.headings]).map(Vec::len).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns).map(|column| self.width(column)).collect();
         if let Some(width) = screen.width.filter(|_| !self.headings.is_empty()) {
@@ -274,6 +298,9 @@ mod tests {
         table.row(["a", "Running", "5"]);
         table.row(["änne\nb", "", "1000"]);
         assert_eq!(table.render(), "NAME    STATE    TURNS\na       Running      5\nänne b            1000\n");
+        let mut sparse = Table::list("agents", &["NAME", "MODEL", "STATE"]);
+        sparse.row(["a", "", "Running"]);
+        assert_eq!(sparse.render(), "NAME  STATE\na     Running\n");
         let mut plain = Table::pairs();
         plain.row(["k", "5"]);
         plain.row(["key", "x"]);

@@ -58,6 +58,18 @@ pub trait Editable: Document {
         }
     }
 
+    /// Reads a path that leads to a key or to a table of keys.
+    ///
+    /// # Errors
+    /// [`ChangeError::Path`] when it is no path, [`ChangeError::Forbidden`] when it leads to nothing.
+    fn place_of(text: &str) -> Result<Vec<String>, ChangeError> {
+        let path = edit::segments(text).map_err(ChangeError::Path)?;
+        match tree::find(Self::KEYS, &path) {
+            Place::Table => Ok(path),
+            Place::Leaf(_) | Place::Nothing => Self::path_of(text),
+        }
+    }
+
     /// Checks that `path` may be written over the API: it is on the allowlist, which is made of the keys' own rules,
     /// and has at most [`SEGMENTS_MAX`] segments (spec 2, Configuration, rule 2).
     fn writable(path: &[String]) -> Result<(), ChangeError> {

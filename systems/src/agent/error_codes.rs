@@ -8,7 +8,7 @@ agentsvc_components::error_codes! {
     /// The user has as many agents as a user may have.
     USER_AGENTS_FULL = "user_agents_full", [429], "Delete agents of the user, or raise `[people] agents_per_user_max`.";
     /// The agent belongs to a user who was deleted.
-    AGENT_USER_GONE = "agent_user_gone", [409], "Give the agent to somebody: `PUT /api/agents/{id}/owner`.";
+    AGENT_USER_GONE = "agent_user_gone", [409], "Give the agent to another user: `PUT /api/agents/{id}/owner`.";
     /// An agent with this name exists.
     AGENT_NAME_TAKEN = "agent_name_taken", [409], "Choose another name or delete the other agent.";
     /// The agent is in mode `Stable`, which pins this setting.

@@ -12,7 +12,7 @@ use agentsvc_components::kernel::limit;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
-pub use pattern::{parse_pattern, render_pattern};
+pub use pattern::{parse_pattern, render_pattern, unknown_kind};
 pub use publish::PublishEvent;
 pub(crate) use publish::Publishing;
 

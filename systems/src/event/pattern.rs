@@ -1,4 +1,4 @@
-//! Patterns as the API writes them: objects whose single key names the kind (spec 1, Pattern shapes).
+//! Patterns as the API writes them: objects whose single key names the kind (spec 1, Pattern shapes). The kind alone is read as well.
 
 use agentsvc_components::Refusal;
 use agentsvc_components::event::EventKind;
@@ -6,6 +6,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use serde_json::{Map, Value, json};
 
+use crate::kernel::expr::hint;
 use crate::kernel::glob::Glob;
 
 /// The kinds that `lifecycle` stands for.
@@ -81,11 +82,22 @@ pub fn parse_pattern(pattern: &Value) -> Result<Pattern, Refusal> {
 }
 
 fn read(pattern: &Value) -> Result<Pattern, String> {
-    let shape = "must be an object with one key, the event kind, such as {\"all\": {}}";
-    let Value::Object(kinds) = pattern else { return Err(shape.to_owned()) };
-    let (Some((word, below)), 1) = (kinds.iter().next(), kinds.len()) else { return Err(shape.to_owned()) };
-    let on = on_of(word).ok_or_else(|| format!("`{}` is not an event kind", shown(word)))?;
-    let Value::Object(below) = below else { return Err(format!("`{word}` must be an object")) };
+    let shape = "must be an event kind, or an object with it as the only key, such as {\"all\": {}}";
+    let (word, below) = match pattern {
+        Value::String(word) => (word, None),
+        Value::Object(kinds) => match (kinds.iter().next(), kinds.len()) {
+            (Some((word, below)), 1) => (word, Some(below)),
+            _ => return Err(shape.to_owned()),
+        },
+        _ => return Err(shape.to_owned()),
+    };
+    let on = on_of(word).ok_or_else(|| no_kind(word))?;
+    let none = Map::new();
+    let below = match below {
+        None => &none,
+        Some(Value::Object(below)) => below,
+        Some(_) => return Err(format!("`{word}` must be an object")),
+    };
     let key = key_of(on);
     if let Some(unknown) = below.keys().find(|found| Some(found.as_str()) != key) {
         let known = key.map_or_else(|| "it takes no keys".to_owned(), |key| format!("the allowed key is `{key}`"));
@@ -125,6 +137,20 @@ fn plain(text: &str) -> Result<Box<str>, String> {
         bytes if bytes > limit::GLOB_BYTES_MAX => Err(format!("is longer than {} bytes", limit::GLOB_BYTES_MAX)),
         _ => Ok(text.into()),
     }
+}
+
+/// A word that names no kind of event, with the kind that was probably meant.
+fn no_kind(word: &str) -> String {
+    let groups = [On::All, On::Lifecycle, On::System, On::Content].map(word_of);
+    let known = EventKind::ALL.iter().map(|kind| kind.as_str());
+    format!("`{}` is not an event kind{}", shown(word), hint(word, known.chain(groups)))
+}
+
+/// What is said of a word that names no kind of event.
+#[must_use]
+pub fn unknown_kind(word: &str) -> String {
+    let known = EventKind::ALL.iter().map(|kind| kind.as_str());
+    format!("unknown event kind '{}'{}", shown(word), hint(word, known))
 }
 
 /// A key of a client, short enough for an error.
@@ -187,6 +213,13 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_alone_is_read() {
+        for word in ["all", "system", "turn_failed"] {
+            assert_eq!(parse_pattern(&json!(word)), parse_pattern(&json!({ word: {} })));
+        }
+    }
+
+    #[test]
     fn null_is_as_left_out() {
         for (pattern, shown) in [
             (json!({ "task_posted": { "assignee_match": null } }), json!({ "task_posted": {} })),
@@ -200,10 +233,11 @@ mod tests {
     fn what_is_no_pattern_says_why() {
         let long = "x".repeat(300);
         for (pattern, why) in [
-            (json!("all"), "object with one key"),
-            (json!(null), "object with one key"),
-            (json!({}), "object with one key"),
-            (json!({ "all": {}, "lifecycle": {} }), "object with one key"),
+            (json!("turn_faild"), "`turn_faild` is not an event kind; did you mean `turn_failed`?"),
+            (json!("content_match"), "`content_match.substring` is required"),
+            (json!(null), "with it as the only key"),
+            (json!({}), "with it as the only key"),
+            (json!({ "all": {}, "lifecycle": {} }), "with it as the only key"),
             (json!({ "nonsense": {} }), "`nonsense` is not an event kind"),
             (json!({ "All": {} }), "`All` is not an event kind"),
             (json!({ "all": null }), "`all` must be an object"),

@@ -8,7 +8,7 @@ agentsvc_components::limits! {
     pub const HOOK_CALLS_BYTES_MAX: usize = 32 << 20;
     /// Hook calls whose turns are open at once. More: 429.
     pub const HOOK_CALLS_RUNNING_MAX: usize = 256;
-    /// Those of files of the inbox among them, so that many files leave room for calls. More: the files wait.
+    /// Those of files of the file inbox among them, so that many files leave room for calls. More: the files wait.
     pub const HOOK_INBOX_RUNNING_MAX: usize = HOOK_CALLS_RUNNING_MAX / 2;
     /// Wakes that wait for the next heartbeat of one agent. More: 429.
     pub const HOOK_AGENT_WAITING_MAX: usize = 100;

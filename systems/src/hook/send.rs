@@ -146,7 +146,7 @@ fn admit(world: &World, it: &SendHookCall) -> Result<(), Refusal> {
     } else if calls.running_count() >= limits::HOOK_CALLS_RUNNING_MAX {
         return full("too many hook calls are open; try again later");
     } else if it.kind == HookKind::Inbox && calls.inbox_count() >= limits::HOOK_INBOX_RUNNING_MAX {
-        return full("too many files of the inbox are open; they wait");
+        return full("too many files of the file inbox are open; they wait");
     }
     if it.model.is_some() && world.get::<Agent>(owner).is_some_and(|agent| agent.mode == AgentMode::Stable) {
         let text = "model is pinned while the agent's mode is Stable; leave it out, or set the mode to Normal";

@@ -2,7 +2,7 @@
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ManifestTrigger;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Number, Value as Json};
 use toml::de::DeValue;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table as EditTable, Value as EditValue};
 
@@ -57,7 +57,7 @@ fn pattern(table: &Table<'_>) -> Result<Box<str>, Error> {
     };
     let path = Path::Key(table.path, "pattern");
     let json = match value.get_ref() {
-        DeValue::String(kind) => Json::Object(Map::from_iter([(kind.to_string(), Json::Object(Map::new()))])),
+        DeValue::String(kind) => Json::String(kind.to_string()),
         DeValue::Table(_) => json_of(value),
         _ => return Err(mismatch(table.text, &path, value, "a table with one key")),
     };

@@ -52,7 +52,7 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
             Err(format!("type: unknown type {shown:?}; expected \"message\" or \"ping\""))
         }
         Some(other) => Err(format!("type: must be a string, not a {}", kind_of(other))),
-        None => Err("type: missing field; expected \"message\" or \"ping\"".to_owned()),
+        None => Err("type: missing; expected \"message\" or \"ping\"".to_owned()),
     }
 }
 
@@ -68,7 +68,7 @@ fn read_message(object: &Map<String, Value>) -> Result<ClientMessage, String> {
     let content = match object.get("content") {
         Some(Value::String(content)) => content.clone(),
         Some(other) => return Err(format!("content: must be a string, not a {}", kind_of(other))),
-        None if attachments.is_empty() => return Err("content: missing field".to_owned()),
+        None if attachments.is_empty() => return Err("content: missing".to_owned()),
         None => String::new(),
     };
     let session = match object.get("session_id") {

@@ -38,7 +38,7 @@ const SENTENCES = {
   approval_requested: (event) => `Waits for approval of ${event.tool}`,
   approval_resolved: (event) => `Approval ${event.decision}`,
   budget_warning: (event) => `Most of the ${budget(event)} is used`,
-  budget_exceeded: (event) => `The ${budget(event)} is used up`,
+  budget_exceeded: (event) => `The ${budget(event)} is reached`,
   memory_updated: (event) => `${event.deleted ? "Deleted" : "Stored"} the memory key ${quoted(event.key)}`,
   knowledge_updated: (event) => `Knowledge: ${[[event.entities, "entity", "entities"], [event.relations, "relation"]].filter(([number]) => number > 0).map(([number, one, many]) => `${count(number, one, many)} stored`).concat(event.deleted > 0 ? [`${event.deleted} deleted`] : []).join(", ")}`,
   custom: (event) => `${event.event_type}${event.payload && event.payload !== "{}" && event.payload !== "null" ? `: ${typeof event.payload === "string" ? event.payload : JSON.stringify(event.payload)}` : ""}`,

@@ -46,6 +46,20 @@ export const MEMORIES = [
   { title: "A rule", text: "“Never write to customers without asking.”", content: "Never write to customers without asking first.", category: "instruction" },
 ];
 
+/** Spans of rehearsals. */
+export const REHEARSALS = [
+  { title: "The next day", text: "Which schedules run until tomorrow, and in which order.", span: "1d" },
+  { title: "The next week", text: "What a usual week costs, and which runs overlap.", span: "7d" },
+  { title: "The next month", text: "Whether the budgets last until the end of the month.", span: "30d" },
+];
+
+/** Drafts of goals. */
+export const GOALS = [
+  { title: "Something with a date", text: "“Publish the letter by Friday.”", goal: { title: "Publish the letter by Friday", description: "The letter is written, reviewed and sent to all readers." } },
+  { title: "Something that grows", text: "“Answer every ticket within a day.”", goal: { title: "Answer every ticket within a day", description: "No ticket waits longer than 24 hours. Report each day how many did." } },
+  { title: "Something to find out", text: "“Why do imports fail on Mondays?”", goal: { title: "Find out why imports fail on Mondays", description: "The cause is known, with an example that shows it, and a fix is proposed." } },
+];
+
 /** Platforms that most people ask for, by their ids. */
 export const PLATFORMS = [
   { title: "Telegram", text: "A bot that answers in private chats and groups.", mark: "telegram", id: "telegram" },

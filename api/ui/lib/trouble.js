@@ -16,10 +16,10 @@ const MENDS = {
 
 /** What well-known providers are called; others have the name of the configuration. */
 const LABELS = {
-  anthropic: "Anthropic", openai: "OpenAI", gemini: "Google Gemini", openrouter: "OpenRouter", groq: "Groq", mistral: "Mistral AI", deepseek: "DeepSeek", xai: "xAI", cohere: "Cohere",
+  builtin: "Built in", anthropic: "Anthropic", openai: "OpenAI", gemini: "Google Gemini", openrouter: "OpenRouter", groq: "Groq", mistral: "Mistral AI", deepseek: "DeepSeek", xai: "xAI", cohere: "Cohere",
   together: "Together AI", perplexity: "Perplexity", fireworks: "Fireworks AI", cerebras: "Cerebras", ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM",
 };
-const labelOf = (provider) => LABELS[provider] ?? provider;
+export const labelOf = (provider) => LABELS[provider] ?? provider;
 
 /** What providers do that make calls wait, by the code. */
 const DOES = {

@@ -170,19 +170,17 @@ def case_settings_are_chosen_from_what_there_is(stage):
     rights.get_by_label("Commands", exact=True).fill("git")
     page.keyboard.press("Enter")
     rights.get_by_role("switch", name="Create agents").click()
-    # The limits of the agent are saved on their own.
+    # So are its limits, beside what was spent of them.
     budget = page.get_by_role("region", name="Budget settings")
-    expect(budget).to_contain_text("no limit")
-    budget.get_by_role("button", name="Change limits").click()
-    limits = page.get_by_role("dialog", name="Budget of ledger")
-    limits.get_by_label("Daily limit (USD)").fill("5")
-    limits.get_by_role("button", name="Save").click()
-    expect(budget).to_contain_text("of $5")
-    expect(page.locator(".save-bar")).to_contain_text("5 changes")
+    expect(budget).to_contain_text("Spent today: $")
+    budget.get_by_label("Daily limit (USD)").fill("5")
+    expect(page.locator(".save-bar")).to_contain_text("6 changes")
     save(page)
     now = agent_of(stage, agent)
     assert now["capabilities"]["tools"] == ["file_*", "system_time", "web_fetch"] and now["model"]["provider"] == "builtin", now
     assert (now["capabilities"]["shell"], now["capabilities"]["network"], now["capabilities"]["agent_spawn"]) == (["git"], ["example.com"], True), now
+    assert stage.daemon.call("GET", f"/api/budget/agents/{agent}")["daily_limit_usd"] == 5
+    expect(budget.get_by_label("Daily limit (USD)")).to_have_value("5")
 
 
 @config('[exec_policy]\nmode = "allowlist"\nallowed_commands = ["git", "cargo"]\n')

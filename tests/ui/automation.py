@@ -256,6 +256,15 @@ def case_triggers(stage):
     line.get_by_role("switch").click()
     toast(page, "Disabled")
     assert stage.daemon.call("GET", "/api/triggers")[0]["enabled"] is False
+    # What the prompt would be with that event, and what the agent would answer.
+    line.get_by_role("button", name="More for Event invoice.paid").click()
+    page.get_by_role("menuitem", name="Edit").click()
+    dialog.get_by_role("button", name="Test with the last event").click()
+    expect(dialog.get_by_role("region", name="Prompt for the last event")).to_contain_text("amount")
+    access.check(page, "the test of a trigger")
+    dialog.get_by_role("button", name="Send this to bookkeeper now").click()
+    expect(dialog.get_by_role("region", name="Answer to the test")).to_contain_text("Book {")
+    page.keyboard.press("Escape")
     # An event of one's own is published from its trigger.
     line.get_by_role("button", name="More for Event invoice.paid").click()
     page.get_by_role("menuitem", name="Publish its event now").click()

@@ -95,7 +95,7 @@ def case_servers(stage):
     page = stage.open("#/connections")
     expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
     # An example fills the form; nothing is there before it is confirmed.
-    page.get_by_role("button", name="A program of npm").click()
+    page.get_by_role("button", name="Files").click()
     expect(page.get_by_role("dialog").get_by_label("Command")).to_have_value("npx")
     expect(page.get_by_role("dialog").get_by_label("Arguments")).to_have_value(re.compile("server-filesystem"))
     expect(page.get_by_role("dialog").get_by_label("Name")).to_be_editable()

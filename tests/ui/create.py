@@ -57,7 +57,8 @@ def case_an_agent_is_created_with_a_form(stage):
     tools.select_option("Only chosen tools")
     dialog.get_by_label("Chosen tools").fill("system_time,memory_*,")
     expect(status).to_contain_text("system_time, memory_*")
-    dialog.get_by_text("Permissions, skills, servers and budget").click()
+    dialog.get_by_text("Permissions, skills, memory and budget").click()
+    dialog.get_by_label("Memory", exact=True).select_option("Off: it remembers nothing by itself")
     dialog.get_by_label("Commands", exact=True).fill("git,")
     dialog.get_by_label("Daily limit (USD)").fill("1.5")
     access.check(page, "a new agent as a form")
@@ -95,7 +96,7 @@ def case_an_agent_is_created_with_a_form(stage):
     assert made["system_prompt"] == said and made["description"] == 'Keeps "the" books\\', made
     assert (made["model"]["provider"], made["model"]["model"]) == ("builtin", "builtin"), made
     toml = urllib.request.urlopen(f"{stage.daemon.url}/api/templates/clerk/toml?source=agent").read().decode()
-    assert "daily_limit_usd = 3 # dollars" in toml and 'tools = ["system_time", "memory_*"]' in toml and 'shell = ["git"]' in toml and 'persona = "dry"' in toml, toml
+    assert "daily_limit_usd = 3 # dollars" in toml and 'tools = ["system_time", "memory_*"]' in toml and 'shell = ["git"]' in toml and 'persona = "dry"' in toml and "enabled = false" in toml, toml
     # A table in one line is changed in its place.
     page.get_by_role("button", name="New agent").first.click()
     dialog.get_by_role("button", name="TOML").click()

@@ -72,6 +72,12 @@ export class Chart {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
     const { height, ticks, series, kind } = this;
+    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key ${seriesOf(color, at)}` }, name)));
+    // An axis without values says nothing: what it would show is said in a line.
+    const isEmpty = series.every(({ values }) => values.every((value) => !(value > 0)));
+    this.node.classList.toggle("is-empty", isEmpty);
+    this.slot = 0;
+    if (isEmpty) return void fill(this.canvas, h("p", { class: "chart-none" }, this.none), this.table());
     const sums = ticks.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
     const top = ceiling(Math.max(...(kind === "bars" ? sums : series.flatMap(({ values }) => values)), 0));
     const marks = [0, 0.5, 1].map((part) => [part, (this.mark ?? this.format)(top * part)]);
@@ -86,9 +92,7 @@ export class Chart {
     const every = Math.max(1, Math.ceil(72 / slot));
     const names = ticks.map((tick, at) => at % every === 0 && s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": "middle" }, tick));
     const shapes = kind === "bars" ? this.bars(x, y, slot) : this.lines(x, y);
-    const isEmpty = series.every(({ values }) => values.every((value) => !(value > 0)));
-    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table(), isEmpty && h("p", { class: "chart-none" }, this.none));
-    fill(this.legend, series.length > 1 && series.map(({ name, color }, at) => h("span", { class: `key ${seriesOf(color, at)}` }, name)));
+    fill(this.canvas, s("svg", { class: "chart", width, height, role: "img", "aria-label": this.label }, grid, shapes, names), this.table());
     this.slot = slot;
   }
 
@@ -125,7 +129,7 @@ export class Chart {
   onPoint(event) {
     const box = this.canvas.getBoundingClientRect();
     const at = Math.floor((event.clientX - box.left - this.left) / this.slot);
-    if (!(at >= 0 && at < this.ticks.length)) {
+    if (!(this.slot > 0 && at >= 0 && at < this.ticks.length)) {
       this.tip.hidden = true;
       return;
     }

@@ -2,6 +2,7 @@
 
 import { PAGES } from "../pages.js";
 import { Failure, get } from "./api.js";
+import { useStyles } from "./dom.js";
 import { allowed, seesAll } from "./me.js";
 import { INSIDE, openPalette, rank } from "./palette.js";
 import { inLanes } from "./poll.js";
@@ -87,7 +88,7 @@ async function find(typed, signal, go) {
 
 /** Opens the palette; `pages` are those of the navigation, `actions` those of the shell. */
 export async function openWith({ go, pages, actions }) {
-  const own = await orNone(partsOf(go));
+  const [own] = await Promise.all([orNone(partsOf(go)), useStyles(new URL("../styles/palette.css", import.meta.url))]);
   const inner = allowed(PAGES).filter(({ isInner, key }) => isInner && key);
   const made = allowed(NEW).map(({ path, query, ...entry }) => ({ icon: "plus", ...entry, run: () => go(path, query) }));
   const all = [

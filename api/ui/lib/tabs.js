@@ -13,7 +13,7 @@ import { tellFaults } from "./poll.js";
  *
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
  * `actions` is the place beside the title for the part's buttons, `badge(name, text)` marks a tab, and `onNew(run)` calls `run` where
- * the address asks for something new (`?new=1`). Below the title
+ * the address asks for something new (`?new=1`), with what it asks for. Below the title
  * stands since when what the part polls could not be read. The heading is the label of the tab.
  *
  * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
@@ -65,7 +65,7 @@ export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null
       const take = (_, query) => {
         if (!query.has("new")) return;
         ctx.go([name, ...base, ...(tab === tabs[0] ? [] : [tab.name])], {}, { replace: true });
-        run();
+        run(query.get("new"));
       };
       part.onRoute(take);
       take([], part.query);

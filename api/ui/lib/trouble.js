@@ -2,7 +2,7 @@
 
 import { withQuery } from "./api.js";
 import { h } from "./dom.js";
-import { duration } from "./format.js";
+import { duration, money, number, stamp } from "./format.js";
 import { can, seesAll } from "./me.js";
 
 const providers = (provider) => withQuery("#/settings", { filter: provider });
@@ -16,10 +16,10 @@ const MENDS = {
 
 /** What well-known providers are called; others have the name of the configuration. */
 const LABELS = {
-  anthropic: "Anthropic", openai: "OpenAI", gemini: "Google Gemini", openrouter: "OpenRouter", groq: "Groq", mistral: "Mistral AI", deepseek: "DeepSeek", xai: "xAI", cohere: "Cohere",
+  builtin: "Built in", anthropic: "Anthropic", openai: "OpenAI", gemini: "Google Gemini", openrouter: "OpenRouter", groq: "Groq", mistral: "Mistral AI", deepseek: "DeepSeek", xai: "xAI", cohere: "Cohere",
   together: "Together AI", perplexity: "Perplexity", fireworks: "Fireworks AI", cerebras: "Cerebras", ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM",
 };
-const labelOf = (provider) => LABELS[provider] ?? provider;
+export const labelOf = (provider) => LABELS[provider] ?? provider;
 
 /** What providers do that make calls wait, by the code. */
 const DOES = {
@@ -40,6 +40,18 @@ const CAUSES = [
 /** What the daemon says of a call to a provider whose calls are paused: the seconds were those of that moment. */
 const PAUSED = /^Provider (\S+) failed (\d+) times in a row; calls are paused for another \d+ s\.?/;
 
+/** What the daemon says of an answer that is an error: the status, its name, and the provider's own words. */
+const ANSWERED = /^Provider (\S+) answered (\d{3})((?: [A-Z][\w']*)*)(?:: (.*))?$/s;
+/** What the daemon says of a call that a limit does not cover. */
+const BUDGET = /^the (hourly|daily|monthly) (?:budget|token limit) of (all agents|agent \S+|user \S+) (does not cover another call|is exhausted): (\S+) of (\S+) (USD|tokens) (?:spent|used); it resets at (\S+?)\.?$/;
+
+/** "The daily budget of all agents does not cover another call: $0.18 of $5.00 is spent. It resets tomorrow." */
+function budgetText([, period, whose, state, spent, limit, unit, resets]) {
+  const [amount, done] = unit === "USD" ? [money, "spent"] : [number, "used"];
+  const who = whose.startsWith("agent ") ? "this agent" : whose;
+  return `The ${period} ${unit === "USD" ? "budget" : "token limit"} of ${who} ${state}: ${amount(Number(spent))} of ${amount(Number(limit))} ${done}. It resets on ${stamp(resets)}.`;
+}
+
 /** Is it an error of a call without a key? */
 export const isWithoutKey = (error) => NO_KEY.test(error ?? "");
 
@@ -50,6 +62,10 @@ export function errorText({ error, provider = "", name = "" }) {
   if (missing) return `${called(missing[1])} has no API key.`;
   const paused = PAUSED.exec(error);
   if (paused) return `${called(paused[1])} failed ${paused[2]} times in a row, so its calls were paused.`;
+  const answered = ANSWERED.exec(error);
+  if (answered) return `${called(answered[1])} returned ${answered[2]}${answered[3] ? ` (${answered[3].trim()})` : ""}${answered[4] ? `: ${answered[4]}` : "."}`;
+  const over = BUDGET.exec(error);
+  if (over) return budgetText(over);
   const lost = UNREACHABLE.exec(error);
   if (lost) return `Could not reach ${called(lost[1])} (${lost[2]}): ${CAUSES.find(([pattern]) => pattern.test(lost[3]))?.[1] ?? `${lost[3]}.`}`;
   return error;

@@ -67,7 +67,11 @@ export async function mount(root, ctx) {
     fill(frame, place, trial?.node);
     fill(root, frame);
     // The chat stands beside what it tries; a trace needs the width.
-    const arrange = (to) => frame.classList.toggle("alone", to[1] === "runs");
+    const arrange = (to) => {
+      frame.classList.toggle("alone", to[1] === "runs");
+      // A run has its own heading, which is its message.
+      frame.classList.toggle("in-run", to[1] === "runs" && Boolean(to[2]));
+    };
     mine.routes.push(arrange);
     arrange(path);
     mountTabs(place, inner, { name: "agent", title, tabs: allowed(TABS), base: [agent.id], lead: avatar(agent.name), heading: [name, " ", state] });

@@ -25,6 +25,8 @@ const EVERY_MS = 30_000;
 /** Between two looks that are made early, because something ended or waits. */
 const SOON_MS = 4000;
 const DAYS = 30;
+/** The chart begins with the first day that has something, but has so many days at least. */
+const DAYS_MIN = 7;
 /** Days of the small lines below the figures. */
 const LINE_DAYS = 14;
 const DAY_MS = 86_400_000;
@@ -64,6 +66,7 @@ export async function mount(root, ctx) {
   const next = h("section", { class: "card stack", "aria-label": "Next runs" }, skeleton(4));
   const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" }, skeleton(4));
   const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 248, none: `No model was called in the last ${DAYS} days.` });
+  const dailyTitle = h("h2", { class: "grow" }, `Last ${DAYS} days`);
   const chartPlace = h("div", {}, skeleton(6));
   const measure = { name: "cost_usd" };
   const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
@@ -80,7 +83,7 @@ export async function mount(root, ctx) {
   fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), running.mark, h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
     h("div", { class: "stack" }, setup, needs, figures,
-      h("div", { class: "home-grid" }, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chartPlace), next),
+      h("div", { class: "home-grid" }, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, dailyTitle, switches), chartPlace), next),
       past.node,
       h("div", { class: "home-grid halves" }, talks, agents)))));
   tellFaults(signal, (fault) => { note.textContent = fault ? `Not updated since ${when(fault.since)}.` : ""; });
@@ -173,7 +176,7 @@ export async function mount(root, ctx) {
     const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
     needs.classList.toggle("is-urgent", many > 0);
     refill(needs, head("Needs you", many > 0 ? more("#/inbox", many > SHOWN ? `All ${number(many)}` : "Open inbox") : null), shown.length === 0 ? h("p", { class: "all-clear" }, icon("check", 17), "Nothing needs you. Approvals, failures, providers in trouble and exceeded budgets appear here.") : h("ul", { class: "lines" }, shown.map((item) => h("li", { class: item.approval ? "need-line" : null },
-      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent && item.kind === "approval" ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.approval ? callTitle(item.approval, nameOf(item.agent)) : item.title), h("small", { class: "faint cut" }, item.agent ? [h("span", { data: { agent: item.agent } }, nameOf(item.agent)), ` · ${item.text}`] : item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null),
       item.approval ? [decisionButtons(item.approval, { name: nameOf(item.agent), size: "small", decided: () => again().catch(showError) }), bodyOf(item.approval)] : null))));
   }
 
@@ -181,11 +184,14 @@ export async function mount(root, ctx) {
     if (!daily) return;
     if (!chart.node.isConnected) fill(chartPlace, chart.node);
     for (const button of switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === measure.name));
-    const ticks = daily.map(({ date }) => new Date(`${date}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" }));
+    const first = daily.findIndex((day) => day.request_count > 0);
+    const days = first < 0 ? daily : daily.slice(Math.min(first, daily.length - DAYS_MIN));
+    dailyTitle.textContent = `Last ${days.length} days`;
+    const ticks = days.map(({ date }) => new Date(`${date}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" }));
     const series = measure.name === "tokens"
-      ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
-      : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure.name]) }];
-    chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${DAYS} days`;
+      ? [{ name: "Input", values: days.map((day) => day.input_tokens) }, { name: "Output", values: days.map((day) => day.output_tokens) }]
+      : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: days.map((day) => day[measure.name]) }];
+    chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${days.length} days`;
     const called = daily.some((day) => day.request_count > 0);
     chart.none = called ? `${{ cost_usd: "No cost", tokens: "No tokens", request_count: "No calls" }[measure.name]} in the last ${DAYS} days.` : `No model was called in the last ${DAYS} days.`;
     chart.format = measure.name === "cost_usd" ? money : short;

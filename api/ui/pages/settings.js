@@ -19,7 +19,7 @@ export const TABS = [
   { name: "sessions", label: "Sessions", text: "Who has signed in, and from where.", load: () => import("./settings/sessions.js") },
   { name: "notifications", label: "Notifications", text: "What this browser tells you while you look elsewhere.", load: () => import("./settings/notifications.js") },
   { name: "terminal", scope: "admin", label: "Terminal", text: "A shell on the machine of the daemon.", load: () => import("./settings/terminal.js") },
-  { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },
+  { name: "health", label: "Health", text: "What works, and what needs your attention.", load: () => import("./settings/health.js") },
 ];
 
 export async function mount(root, ctx) {

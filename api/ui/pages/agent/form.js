@@ -9,17 +9,16 @@ import { serverChoice, skillChoice, toolChoice } from "../../lib/offers.js";
 import { rightsNode, rightsOf } from "../../lib/rights.js";
 import { wordsField } from "../../lib/words.js";
 import { modelField } from "../chat/model-field.js";
-import { LABELS } from "./values.js";
+import { LABELS, LIMITS } from "./values.js";
 
 /** The fields whose values are lists of words. */
 const LISTS = ["tags", "tools", "network", "shell", "tool_allowlist", "tool_blocklist", "skills", "mcp_servers"];
 const SWITCHES = ["file_system", "agent_spawn"];
-const NUMBERS = ["temperature", "max_tokens", "max_history_messages"];
+const NUMBERS = ["temperature", "max_tokens", "max_history_messages", ...LIMITS];
 
 export class SettingsForm {
-  /** `agent()` is the agent as it is; `offers` is what fields offer; `budget` is the card of its limits; `onchange` is called with each change. */
-  constructor({ agent, offers, budget, onchange: changed }) {
-    this.budget = budget;
+  /** `agent()` is the agent as it is; `offers` is what fields offer; `onchange` is called with each change. */
+  constructor({ agent, offers, onchange: changed }) {
     this.agent = agent;
     this.offers = offers;
     const onchange = () => {
@@ -49,6 +48,9 @@ export class SettingsForm {
       tool_blocklist: list("tool_blocklist", "Never available, even if granted.", tools({ all: false, button: "Choose blocked tools" })),
       skills: list("skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
+      daily_limit_usd: number("daily_limit_usd", " ", { min: 0, step: "any", placeholder: "no limit" }),
+      monthly_limit_usd: number("monthly_limit_usd", " ", { min: 0, step: "any", placeholder: "no limit" }),
+      hourly_token_limit: number("hourly_token_limit", " ", { min: 0, step: 1, placeholder: "no limit" }),
       avatar: text("avatar", { hint: "An emoji or a URL." }),
       persona: text("persona", { hint: "A short description of its tone." }),
       mode: field(LABELS.mode, choice([["Normal", "Normal"], ["Stable", "Stable: model and skills are pinned"]], "Normal")),
@@ -63,7 +65,7 @@ export class SettingsForm {
       group("Tools", fields.tools, h("div", { class: "form-row" }, fields.skills, fields.mcp_servers), this.exceptions),
       group("Permissions", h("div", { class: "form-row" }, fields.network, fields.shell), fields.file_system, fields.agent_spawn),
       h("section", { class: "card stack", "aria-label": "What this agent may do" }, h("h2", {}, "What this agent may do"), this.rights),
-      this.budget,
+      this.budget = group("Budget", h("div", { class: "form-row three" }, LIMITS.map((key) => fields[key]))),
       group("Identity", h("div", { class: "form-row" }, fields.avatar, fields.persona)));
   }
 
@@ -79,6 +81,15 @@ export class SettingsForm {
     }
     this.exceptions.open ||= values.tool_allowlist.length > 0 || values.tool_blocklist.length > 0;
     this.drawRights();
+  }
+
+  /** What was spent of the limits, as `{ key: text }`; null hides the card: this key may not see it. They are those of `isMine` to change. */
+  spent(texts, isMine) {
+    this.budget.hidden = texts === null;
+    for (const key of texts === null ? [] : LIMITS) {
+      this.fields[key].querySelector(".hint").textContent = texts[key];
+      this.fields[key].control.disabled = !isMine;
+    }
   }
 
   /** What the agent may do with what stands in the form. */

@@ -7,6 +7,7 @@ import { ago, count, duration, money, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { seesAll } from "../../lib/me.js";
+import { lineOf } from "../../lib/titles.js";
 import { causeText, mendLink, untilText } from "../../lib/trouble.js";
 import { saidNode, ToolNode } from "../chat/turn.js";
 import { originText, stateText } from "./words.js";
@@ -23,8 +24,9 @@ export class OpenRun {
     this.steps = h("div", { class: "parts" });
     this.asks = h("div", { class: "stack" });
     this.chat = h("a", { class: "button" }, icon("chat", 17), "Open in chat");
+    this.title = h("h1", { class: "trace-said cut" }, `Run of ${ctx.agent.name}`);
     this.node = h("div", { class: "stack" },
-      h("div", { class: "bar-row trace-head" }, back, h("span", { class: "grow" }), this.chat),
+      h("div", { class: "bar-row trace-head" }, back, h("span", { class: "grow" }), this.chat), this.title,
       h("div", { class: "bar-row tight", role: "status" }, h("span", { class: "spinner" }), this.state), this.facts, this.held,
       h("section", { class: "card stack", "aria-label": "Run so far" }, this.said, this.steps, this.asks));
   }
@@ -48,6 +50,7 @@ export class OpenRun {
 
   showSteps(messages, origin) {
     const said = messages.find(({ role }) => role === "User");
+    if (said) this.title.textContent = lineOf(said.content);
     fill(this.said, said ? saidNode({ ...said, origin }) : h("p", { class: "dim" }, "Its message is not stored yet."));
     const tools = new Map();
     const nodes = [];

@@ -1,19 +1,16 @@
 // The settings of an agent, as a form and as TOML. Both change the same things; what is changed is shown before it is saved.
 
 import { get, send, withQuery } from "../../lib/api.js";
-import { editBudget, spentOf } from "../../lib/budget.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
-import { number } from "../../lib/format.js";
+import { money, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { readOffers } from "../../lib/offers.js";
 import { holdPage } from "../../lib/unsaved.js";
 import { SettingsForm } from "./form.js";
 import { SettingsText } from "./text.js";
-import { bodyOf, changesOf, LABELS, valuesOf } from "./values.js";
-
-const limitText = (spent, limit, format) => (limit > 0 ? spentOf(spent, limit, format) : `${spentOf(spent, 0, format)}, no limit`);
+import { bodyOf, changesOf, LABELS, LIMITS, valuesOf } from "./values.js";
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -22,8 +19,8 @@ export async function mount(root, ctx) {
   let isSaving = false;
   const offers = await readOffers(["tools", "models", "skills", "servers"], { signal });
   const check = (toml) => ctx.api.call("POST", "/api/agents/check", { manifest_toml: toml });
-  const budget = h("section", { class: "card stack", "aria-label": "Budget settings" });
-  const form = new SettingsForm({ agent: () => ctx.agent, offers, budget, onchange: () => show() });
+  const limitsPath = `/api/budget/agents/${encodeURIComponent(ctx.agent.id)}`;
+  const form = new SettingsForm({ agent: () => ctx.agent, offers, onchange: () => show() });
   const text = new SettingsText({ check, onchange: () => show() });
   const views = { form, toml: text };
   let view = "form";
@@ -48,21 +45,25 @@ export async function mount(root, ctx) {
     ctx.changed(agent);
     const toml = await (await send("GET", withQuery(`/api/templates/${encodeURIComponent(agent.name)}/toml`, { source: "agent" }), { signal, accept: "*/*" })).text();
     const { manifest } = await check(toml);
-    base = { name: agent.name, manifest, toml, values: valuesOf(agent.name, manifest, agent.mode) };
+    const limits = await readBudget();
+    base = { name: agent.name, manifest, toml, limits, values: { ...valuesOf(agent.name, manifest, agent.mode), ...limits } };
     form.set(base.values, base.manifest);
     text.set(toml);
     fill(place, views[view].node);
     show();
   }
 
-  /** What it spent of its limits, which are saved on their own. */
-  async function showBudget() {
-    const limits = `/api/budget/agents/${encodeURIComponent(ctx.agent.id)}`;
-    const { today_spent_usd: day, daily_limit_usd: dayMax, month_spent_usd: month, monthly_limit_usd: monthMax, hourly_tokens_used: hour, hourly_token_limit: hourMax } = await get(limits, { signal });
-    const change = () => editBudget({ title: `Budget of ${ctx.agent.name}`, path: limits, signal }).then((made) => made && showBudget()).catch(showError);
-    const line = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
-    fill(budget, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Budget"), can("admin") ? h("button", { type: "button", onclick: change }, "Change limits") : null),
-      h("dl", { class: "pairs" }, line("Today", limitText(day, dayMax)), line("This month", limitText(month, monthMax)), line("Tokens this hour", limitText(hour, hourMax, number))));
+  /** The limits of the agent as the form has them, and what was spent of them; where this key may not see them, there are none. */
+  async function readBudget() {
+    try {
+      const found = await get(limitsPath, { signal });
+      form.spent({ daily_limit_usd: `Spent today: ${money(found.today_spent_usd)}.`, monthly_limit_usd: `Spent this month: ${money(found.month_spent_usd)}.`, hourly_token_limit: `Used this hour: ${number(found.hourly_tokens_used)}.` }, can("admin"));
+      return Object.fromEntries(LIMITS.map((key) => [key, found[key] > 0 ? found[key] : null]));
+    } catch (error) {
+      if (error.status !== 403) throw error;
+      form.spent(null);
+      return {};
+    }
   }
 
   async function turn(key) {
@@ -80,7 +81,7 @@ export async function mount(root, ctx) {
   /** What differs from the saved settings: `[{ key, before, after }]`. */
   function changed() {
     if (!base) return [];
-    const now = view === "form" ? form.read() : text.checked ? valuesOf(text.checked.name, text.checked.manifest, base.values.mode) : null;
+    const now = view === "form" ? form.read() : text.checked ? { ...valuesOf(text.checked.name, text.checked.manifest, base.values.mode), ...base.limits } : null;
     return now ? changesOf(base.values, now) : [];
   }
 
@@ -133,10 +134,12 @@ export async function mount(root, ctx) {
     const held = document.activeElement;
     frame.inert = true;
     try {
-      const { patch, mode } = bodyOf(all);
+      const { patch, mode, isBudget } = bodyOf(all);
       // A pinned agent refuses another model: it is released first, and pinned last.
       if (mode === "Normal") await ctx.api.call("PUT", `${path}/mode`, { mode });
       if (Object.keys(patch).length > 0) await ctx.api.call("PATCH", path, patch);
+      const now = form.read();
+      if (isBudget) await ctx.api.call("PUT", limitsPath, Object.fromEntries(LIMITS.map((key) => [key, now[key]])));
       if (mode === "Stable") await ctx.api.call("PUT", `${path}/mode`, { mode });
       await load();
       toast("Saved");
@@ -152,7 +155,6 @@ export async function mount(root, ctx) {
 
   if (!can("write")) return void fill(root, h("p", { class: "dim" }, "Your key may not change agents."));
   await load();
-  showBudget().catch((error) => { if (error.status === 403) budget.remove(); else showError(error); });
   holdPage({ isChanged, text: `What you changed in the settings of ${ctx.agent.name} is not saved.`, signal });
   ctx.key("Mod+S", "Save the settings", () => store().catch(showError));
 }

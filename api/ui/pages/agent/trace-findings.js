@@ -12,7 +12,9 @@ const MOST = 0.5;
 const FULL = 0.8;
 /** Runs that took no longer, and calls that cost no more, need no explanation. */
 const SLOW_MS = 2000;
-const DEAR_USD = 0.01;
+const DEAR_USD = 0.05;
+/** Descriptions of tools that take fewer tokens cost little. */
+const TOOLS_TOKENS = 8000;
 
 const percent = (part, whole) => `${Math.round((part / whole) * 100)} %`;
 
@@ -56,7 +58,7 @@ function context(calls, windowOf) {
   if (cut) found.push({ kind: "warn", call: cut, text: "Earlier messages were left out of the prompt: the conversation no longer fits the context window." });
   const full = calls.filter(({ step }) => step.input_tokens && windowOf(step.name)).map((call) => ({ call, part: call.step.input_tokens / windowOf(call.step.name) })).toSorted((a, b) => b.part - a.part)[0];
   if (full && full.part >= FULL && !cut) found.push({ kind: "warn", call: full.call, text: `${stepName(full.call)} used ${percent(full.part, 1)} of the context window.` });
-  const tools = calls.flatMap((call) => (call.sent ?? []).map((one) => ({ call, one }))).find(({ one }) => sumOf(one.tokens) > 2000 && one.tokens.tools / sumOf(one.tokens) >= MOST);
+  const tools = calls.flatMap((call) => (call.sent ?? []).map((one) => ({ call, one }))).find(({ one }) => one.tokens.tools >= TOOLS_TOKENS && one.tokens.tools / sumOf(one.tokens) >= MOST);
   if (tools) found.push({ kind: "note", call: tools.call, text: `Descriptions of ${count(tools.one.tools, "tool")} take ${percent(tools.one.tokens.tools, sumOf(tools.one.tokens))} of the prompt. Grant fewer tools to pay less for each call.` });
   return found;
 }

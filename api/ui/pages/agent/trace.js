@@ -57,7 +57,7 @@ export class Trace {
       return;
     }
     if (!trace) {
-      fill(this.node, this.back(), emptyState({ icon: icon("alert", 28), title: "This trace is not kept", text: "The daemon keeps the newest traces of each agent." }));
+      fill(this.node, this.back(), h("h1", { class: "sr" }, `Run of ${agent.name}`), emptyState({ icon: icon("alert", 28), title: "This trace is not kept", text: "The daemon keeps the newest traces of each agent." }));
       return;
     }
     const models = [...new Set(trace.steps.filter(({ kind }) => kind === "model").map(({ name }) => name))];
@@ -77,8 +77,11 @@ export class Trace {
     return trace && { trace, messages };
   }
 
+  /** Where the run belongs: its agent, and the list of its runs. */
   back() {
-    return h("a", { class: "more-link back-link", href: `#/agent/${encodeURIComponent(this.ctx.agent.id)}/runs` }, icon("chevron", 14), "All runs");
+    const { agent } = this.ctx;
+    const base = `#/agent/${encodeURIComponent(agent.id)}`;
+    return h("nav", { class: "crumbs", "aria-label": "Where this run belongs" }, h("a", { class: "more-link", href: base }, agent.name), h("span", { class: "faint", "aria-hidden": "true" }, "/"), h("a", { class: "more-link", href: `${base}/runs` }, "All runs"));
   }
 
   show(run, other) {
@@ -100,15 +103,15 @@ export class Trace {
       detail.scrollIntoView({ block: "nearest" });
     };
     const findings = findingsOf(trace, calls, run.windowOf);
-    const parts = h("div", { class: "went-parts" }, h("section", { class: "card context-card", "aria-label": "Where the time went" }, h("h2", {}, "Where the time went"), timeBar(trace, calls)), this.context(run));
+    const time = h("section", { class: "card context-card", "aria-label": "Where the time went" }, h("h2", {}, "Where the time went"), timeBar(trace, calls));
+    const found = findings.length > 0 ? h("section", { class: "card stack tight-stack", "aria-label": "Findings" }, h("h2", {}, "What stands out"), findingsNode(findings, open)) : null;
     fill(this.node,
       this.head(run),
       this.outcome(run),
       this.figures(trace, other?.trace),
-      findings.length > 0 ? h("section", { class: "card stack tight-stack", "aria-label": "Findings" }, h("h2", {}, "What stands out"), findingsNode(findings, open)) : null,
       other ? this.comparison(run, other) : null,
-      h("div", { class: "trace-parts" }, h("section", { class: "card stack", "aria-label": "Time line" }, h("h2", {}, "Steps"), list), detail),
-      parts);
+      // The steps come first; what is said of the whole run stands below them, beside the step that is open.
+      h("div", { class: "trace-parts" }, h("div", { class: "stack" }, h("section", { class: "card stack tight-stack", "aria-label": "Time line" }, h("h2", {}, "Steps"), list), found, time, this.context(run)), detail));
     // A run that failed is opened for its failure.
     const failed = trace.status === "failed" ? rows.findLastIndex((row) => row.call?.error) : -1;
     choose(this.chosen ?? Math.max(0, failed));
@@ -131,7 +134,7 @@ export class Trace {
     const model = trace.steps.findLast(({ kind }) => kind === "model");
     const mend = trace.code ? mendLink(trace.code, model ? providerAndModel(model.name)[0] : null, trace.error ?? "") : null;
     return h("div", { class: "stack tight-stack" },
-      said ? h("h2", { class: "trace-said cut", title: said.content.slice(0, 500) }, lineOf(said.content)) : null,
+      h("h1", { class: "trace-said cut", title: said?.content.slice(0, 500) }, said ? lineOf(said.content) : `Run of ${this.ctx.agent.name}`),
       h("div", { class: "bar-row tight" }, outcomeBadge(trace.status), h("span", { class: "dim" }, "from ", originText(trace.origin), ", ", h("time", { datetime: trace.started_at, title: when(trace.started_at) }, ago(trace.started_at))),
         model ? h("span", { class: "dim" }, "with ", h("b", {}, model.name)) : null,
         trace.parent_turn_id ? h("span", { class: "dim" }, "as part of another run") : null),

@@ -5,8 +5,11 @@ export const LABELS = {
   name: "Name", description: "Description", tags: "Tags", system_prompt: "System prompt",
   provider: "Provider", model: "Model", temperature: "Temperature", max_tokens: "Max output tokens", max_history_messages: "History messages",
   tools: "Tools", network: "Internet", shell: "Commands", file_system: "Files", agent_spawn: "Create agents", tool_allowlist: "Only these tools", tool_blocklist: "Blocked tools", skills: "Skills", mcp_servers: "MCP servers",
+  daily_limit_usd: "Daily limit (USD)", monthly_limit_usd: "Monthly limit (USD)", hourly_token_limit: "Hourly limit (tokens)",
   avatar: "Avatar", persona: "Tone", mode: "Mode",
 };
+/** Limits that are saved as the budget of the agent. */
+export const LIMITS = ["daily_limit_usd", "monthly_limit_usd", "hourly_token_limit"];
 
 /** Settings that stand under `[capabilities]`. */
 const RIGHTS = new Set(["network", "shell", "file_system", "agent_spawn"]);
@@ -44,15 +47,17 @@ export function fixedBetween(before, after) {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => !same(a[key], b[key]));
 }
 
-/** The body of the PATCH for `changes`, and the mode where that changes. */
+/** The body of the PATCH for `changes`, the mode where that changes, and whether a limit does. */
 export function bodyOf(changes) {
   const patch = {};
   let mode = null;
+  let isBudget = false;
   for (const { key, after } of changes) {
     if (key === "mode") mode = after;
+    else if (LIMITS.includes(key)) isBudget = true;
     else if (RIGHTS.has(key)) patch.capabilities = { ...patch.capabilities, [key]: after };
     else if (key === "avatar" || key === "persona") patch.identity = { ...patch.identity, [key]: after };
     else patch[key] = after;
   }
-  return { patch, mode };
+  return { patch, mode, isBudget };
 }

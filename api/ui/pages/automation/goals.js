@@ -6,6 +6,7 @@ import { choice, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, count, moment, when } from "../../lib/format.js";
+import { examples, GOALS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 
 const PAGE = 200;
@@ -35,10 +36,12 @@ export async function mount(root, ctx) {
     // With a filter the goals are shown flat: what is above them may be of another status.
     const found = await page("/api/goals", "goals", status === "" ? { parent_id: "none", limit: PAGE } : { status, limit: PAGE }, { signal });
     if (found.items.length === 0) {
-      fill(root, emptyState({
+      const nothing = emptyState({
         icon: icon("flag", 28), title: status === "" ? "No goals yet" : "No matching goals", text: "Set a goal for an agent. It sees its open goals in every turn and can report progress and create subgoals.",
         actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null, null).catch(showError) }, icon("plus", 18), "New goal")],
-      }));
+      });
+      if (status === "") nothing.append(examples(GOALS, ({ goal }) => edit(null, null, goal).catch(showError), { sign: "flag" }));
+      fill(root, nothing);
       return;
     }
     const isFirst = tree.childElementCount === 0;
@@ -164,9 +167,9 @@ export async function mount(root, ctx) {
     await read();
   }
 
-  async function edit(goal, parent) {
-    const title = field("Title", textInput(goal?.title, { maxlength: 256, required: true }));
-    const about = field("Description", textBox(goal?.description, 4));
+  async function edit(goal, parent, draft = null) {
+    const title = field("Title", textInput((goal ?? draft)?.title, { maxlength: 256, required: true }));
+    const about = field("Description", textBox((goal ?? draft)?.description, 4));
     const note = field("Note", textInput(goal?.note, { maxlength: 1024 }), { hint: "A short progress note." });
     const agent = agentField("Agent", { id: goal?.agent_id ?? parent?.agent_id ?? null, optional: true });
     const due = field("Due", h("input", { type: "datetime-local", value: localOf(goal?.due_at) }));

@@ -6,12 +6,12 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { HERE, hasZone, ruleText, whenHere } from "../../lib/cron.js";
 import { emptyState, fill, h, hidden } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
+import { examples, SCHEDULES } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { Axis } from "./axis.js";
 import { editDeliveries } from "./deliveries.js";
-import { examples, SCHEDULES } from "./examples.js";
 import { editTime } from "./time-form.js";
 
 /** Rows read at a time, of each kind. */
@@ -87,7 +87,7 @@ export async function mount(root, ctx) {
     icon: icon("calendar", 28), title: "No schedules yet", text: "A schedule sends a prompt to an agent: every morning, every ten minutes, or once.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule")],
   });
-  nothing.append(examples(SCHEDULES, (draft) => edit(null, draft)));
+  nothing.append(examples(SCHEDULES, (draft) => edit(null, draft), { sign: "calendar" }));
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule"));
 
   async function read() {

@@ -7,6 +7,7 @@ import { choice, numberInput, numberOf, textBox, textInput, toggle } from "../..
 import { ask } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
+import { triggerTest } from "./trigger-test.js";
 
 /** Kinds of patterns with their words. */
 const KINDS = [
@@ -84,7 +85,7 @@ export function editTrigger(item, draft = null) {
   const assignee = field("Only for", choice([["", "Any agent"], ["self", "This agent"], ["unassigned", "Unassigned tasks"]], values?.assignee_match ?? ""));
   const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
   const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
-  const prompt = field("Prompt", textBox(from?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
+  const prompt = field("Prompt", textBox(from?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON, with its kind, its agent and what it says." });
   const fires = field("Max fires", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "Leave empty for no limit." });
   const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Minimum seconds between two fires." });
   const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
@@ -124,13 +125,17 @@ export function editTrigger(item, draft = null) {
   };
   for (const made of [kind, name, assignee, type, part, target, fires, cooldown]) made.addEventListener("input", tell);
   tell();
+  const tried = triggerTest(async () => {
+    const [to, matched] = await checkAll(() => target.read(), () => pattern(), () => needed(prompt, "Enter the prompt."));
+    return { pattern: matched, prompt: prompt.control.value, target: to };
+  });
   return ask({
     title: item ? "Edit trigger" : "New trigger", wide: true, action: item ? "Save" : "Create",
     fields: { agent_id: owner, target_agent_id: target, pattern: kind, "pattern.custom": type, "pattern.content_match": part, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
     body: [
       h("div", { class: "form-row" }, kind, h("div", {}, name, assignee, type, part)),
       item ? h("p", { class: "hint" }, "The event of a trigger cannot be changed. Create a new trigger instead.") : null,
-      target, prompt, told, enabled,
+      target, prompt, told, tried, enabled,
       h("details", { open: item !== null && (item.max_fires > 0 || item.cooldown_secs || item.session_mode || item.target_agent_id) }, h("summary", {}, "Limits, session and owner"), h("div", { class: "stack" }, h("div", { class: "form-row three" }, fires, cooldown, session), owner)),
     ],
     submit: async () => {

@@ -5,13 +5,13 @@ import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, count, duration, number, when } from "../../lib/format.js";
+import { examples, TRIGGERS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { queryRows } from "../../lib/query.js";
 import { Table } from "../../lib/table.js";
 import { editDeliveries } from "./deliveries.js";
-import { examples, TRIGGERS } from "./examples.js";
 import { editTrigger, patternText, publishEvent } from "./trigger-form.js";
 
 const PAGE = 500;
@@ -51,7 +51,7 @@ export async function mount(root, ctx) {
     icon: icon("branch", 28), title: "No triggers yet", text: "A trigger sends a prompt to an agent when something happens: a turn failed, a task was created, or an event of your own.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
   });
-  nothing.append(examples(TRIGGERS, (draft) => edit(null, draft)));
+  nothing.append(examples(TRIGGERS, (draft) => edit(null, draft), { sign: "branch" }));
   fill(ctx.actions,
     seesAll() && own === null ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
     h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));

@@ -5,11 +5,11 @@ import { textBox } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill, skeleton } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
+import { examples } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { editDeliveries } from "./deliveries.js";
-import { examples } from "./examples.js";
 import { Graph } from "./graph.js";
 import { openEditor, TEMPLATES } from "./workflow-editor.js";
 import { endsOf, isOpen, runHead, runLines, stepNode } from "./workflow-runs.js";
@@ -53,7 +53,7 @@ export async function mount(root, ctx) {
         icon: icon("branch", 28), title: "No workflows yet", text: "A workflow runs several agents in sequence or in parallel and passes their outputs on.",
         actions: [h("button", { class: "primary", type: "button", onclick: () => create() }, icon("plus", 18), "New workflow")],
       });
-      nothing.append(examples(TEMPLATES.slice(1).map(([title], at) => ({ title, from: at + 1 })), ({ from }) => ctx.go(["automation", "workflows", "new"], { from })));
+      nothing.append(examples(TEMPLATES.slice(1).map(([title, text], at) => ({ title, text, from: at + 1 })), ({ from }) => ctx.go(["automation", "workflows", "new"], { from }), { sign: "branch" }));
       fill(root, nothing);
       return;
     }

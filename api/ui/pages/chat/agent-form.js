@@ -21,6 +21,7 @@ const PATHS = {
   shell: [["capabilities", "shell"]],
   skills: [["skills"]],
   mcp_servers: [["mcp_servers"]],
+  memory: [["proactive_memory", "enabled"]],
   daily_limit_usd: [["limits", "daily_limit_usd"]],
   monthly_limit_usd: [["limits", "monthly_limit_usd"]],
   hourly_token_limit: [["limits", "hourly_token_limit"], ["resources", "max_llm_tokens_per_hour"]],
@@ -65,6 +66,7 @@ export class AgentForm {
       shell: list("shell", "Commands", "Programs, such as git; * allows all that this machine allows.", null),
       skills: list("skills", "Skills", "Empty: all skills.", skillChoice(offers.skills)),
       mcp_servers: list("mcp_servers", "MCP servers", "Servers whose tools it may call.", serverChoice(offers.servers)),
+      memory: field("Memory", choice([["", "As configured"], ["true", "On: it remembers facts from its conversations"], ["false", "Off: it remembers nothing by itself"]], "", { onchange: (event) => this.write("memory", event.target.value === "" ? null : event.target.value === "true") })),
       daily_limit_usd: limit("daily_limit_usd", "Daily limit (USD)", "any"),
       monthly_limit_usd: limit("monthly_limit_usd", "Monthly limit (USD)", "any"),
       hourly_token_limit: limit("hourly_token_limit", "Hourly limit (tokens)", 1),
@@ -72,9 +74,10 @@ export class AgentForm {
     const { fields } = this;
     this.others = h("p", { class: "hint" });
     this.fault = h("p", { class: "fault", role: "alert" });
-    this.more = h("details", { class: "create-more" }, h("summary", {}, icon("chevron", 14), "Permissions, skills, servers and budget"), h("div", { class: "stack" },
+    this.more = h("details", { class: "create-more" }, h("summary", {}, icon("chevron", 14), "Permissions, skills, memory and budget"), h("div", { class: "stack" },
       h("div", { class: "form-row" }, fields.network, fields.shell),
       h("div", { class: "form-row" }, fields.skills, fields.mcp_servers),
+      fields.memory,
       h("div", { class: "form-row three" }, fields.daily_limit_usd, fields.monthly_limit_usd, fields.hourly_token_limit)));
     this.node = h("div", { class: "stack" }, fields.description, fields.system_prompt, h("div", { class: "form-row" }, fields.model, fields.profile), fields.tools, this.more, this.others, this.fault);
   }
@@ -128,8 +131,9 @@ export class AgentForm {
     const { fields, values } = this;
     for (const key of ["description", "system_prompt", "daily_limit_usd", "monthly_limit_usd", "hourly_token_limit"]) fields[key].control.value = values[key];
     for (const key of ["tools", "network", "shell", "skills", "mcp_servers"]) fields[key].set(values[key]);
+    fields.memory.control.value = String(manifest.proactive_memory?.enabled ?? "");
     fields.profile.control.value = isProfile ? profile : values.tools.length === 0 ? NONE : values.tools.includes("*") && values.tools.length === 1 ? ALL : SOME;
-    this.more.open ||= ["network", "shell", "skills", "mcp_servers"].some((key) => values[key].length > 0) || Boolean(values.daily_limit_usd || values.monthly_limit_usd || values.hourly_token_limit);
+    this.more.open ||= ["network", "shell", "skills", "mcp_servers"].some((key) => values[key].length > 0) || fields.memory.control.value !== "" || Boolean(values.daily_limit_usd || values.monthly_limit_usd || values.hourly_token_limit);
     fields.model.set(model);
     this.drawTools();
     this.clearFaults();

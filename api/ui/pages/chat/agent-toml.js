@@ -11,11 +11,11 @@ export function tomlString(text) {
   return isLong ? `"""\n${escaped.replace(/"(?="|$)/g, '\\"')}"""` : `"${escaped.replace(/"/g, '\\"')}"`;
 }
 
-/** A text, a number or a list of texts as TOML; null for what is empty. */
+/** A text, a number, true or false, or a list of texts as TOML; null for what is empty. */
 export function literal(value) {
   if (value === null || value === "" || (Array.isArray(value) && value.length === 0)) return null;
   if (Array.isArray(value)) return `[${value.map(tomlString).join(", ")}]`;
-  return typeof value === "number" ? String(value) : tomlString(value);
+  return typeof value === "string" ? tomlString(value) : String(value);
 }
 
 /**

@@ -221,15 +221,22 @@ function note(text) {
   return h("p", { class: "hint" }, text);
 }
 
-/** The figures of agents, on a field of 24; each is turned by its name. */
-const FIGURES = ["M12 4a8 8 0 0 1 8 8H4a8 8 0 0 1 8-8z", "M4 20V4a16 16 0 0 1 16 16z", "M12 4l8 8-8 8-8-8z", "M4 4h7v16H4zM14 4h6v7h-6z", "M12 4l8 14H4z", "M12 5a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm0 4a3 3 0 1 1 0 6 3 3 0 0 1 0-6z", "M4 4h8a8 8 0 0 1 8 8v8h-8a8 8 0 0 1-8-8z", "M9 4h6v5h5v6h-5v5H9v-5H4V9h5z", "M4 8a4 4 0 1 1 8 0 4 4 0 1 1-8 0zM12 16a4 4 0 1 1 8 0 4 4 0 1 1-8 0zM14 4h6v6z"];
+/** The figures of agents, on a field of 24: the large ones, which are turned by the name, and the small ones in a corner. */
+const FIGURES = ["M3 14a9 9 0 0 1 18 0z", "M4 20V5a15 15 0 0 1 15 15z", "M11 4l7 7-7 7-7-7z", "M4 5h6v15H4z", "M11 4l8 13H3z", "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm0 4a3 3 0 1 1 0 6 3 3 0 0 1 0-6z", "M4 4h7a7 7 0 0 1 7 7v7h-7a7 7 0 0 1-7-7z", "M8 4h5v5h5v5h-5v5H8v-5H3V9h5z", "M4 4h6v6H4zM10 10h6v6h-6z", "M3 12a8 8 0 0 1 8-8v16a8 8 0 0 1-8-8z"];
+const SMALL = ["M17.500 15a3 3 0 1 0 0 6 3 3 0 0 0 0-6z", "M15 15h6v6h-6z", "M18 14l4 7h-8z", ""];
+/** Colours, evenly around the circle. */
+const HUES = 12;
 
-/** The mark of an agent: a figure on one of a few quiet colours, which its name alone decides. */
+/** The mark of an agent: figures in one of a few colours, which its name alone decides. */
 export function avatar(name) {
   let sum = [...String(name)].reduce((sum, c) => Math.imul(sum ^ c.codePointAt(0), 0x01000193) >>> 0, 0x811c9dc5);
-  sum = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d) >>> 0;
-  const take = (count) => [sum % count, sum = Math.floor(sum / count)][0];
-  return h("span", { class: `avatar tone-${take(6)}`, "aria-hidden": "true" }, s("svg", { viewBox: "0 0 24 24", fill: "currentColor" }, s("path", { d: FIGURES[take(FIGURES.length)], transform: `rotate(${take(4) * 90} 12 12)` })));
+  const take = (count) => {
+    sum = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d) >>> 0;
+    return Math.floor((sum / 2 ** 32) * count);
+  };
+  const hue = take(HUES) * (360 / HUES) + 15;
+  return h("span", { class: "avatar", "aria-hidden": "true", style: { "--hue": String(hue) } }, s("svg", { viewBox: "0 0 24 24", fill: "currentColor" },
+    s("path", { d: FIGURES[take(FIGURES.length)], transform: `rotate(${take(4) * 90} 11 11)` }), s("path", { d: SMALL[take(SMALL.length)] })));
 }
 
 /** What stands at the end of the row of a running agent: what it does, or when it was used last. */

@@ -5,6 +5,7 @@ import { textInput } from "../../lib/controls.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
+import { examples, SERVERS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
@@ -56,7 +57,8 @@ export async function mount(root, ctx) {
   const list = h("ul", { class: "connection-cards", "aria-label": "Catalog" });
   const more = h("button", { type: "button", hidden: true, onclick: () => { shown += PAGE; show(); } }, "Show more");
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list, more);
-  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Entries of the catalog are servers that are installed with one click: a file <id>.toml for each in the folder mcp/catalog of the daemon's home. Without one, add a server by its command or address.", actions: [h("a", { class: "button primary", href: "#/connections?new=1" }, icon("plus", 18), "Add a server")] });
+  const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Entries of the catalog are servers that are installed with one click: one file <id>.toml each, in the folder mcp/catalog of the daemon's home.", actions: [h("a", { class: "button primary", href: "#/connections?new=1" }, icon("plus", 18), "Add a server")] });
+  if (can("admin")) nothing.append(examples(SERVERS, ({ name }) => ctx.go(["connections"], { new: name }), { title: "Add a well-known server" }));
 
   function show() {
     if (entries.length === 0) return void fill(root, nothing);

@@ -4,6 +4,7 @@ import { call, get } from "../../lib/api.js";
 import { confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
+import { examples, PLATFORMS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
@@ -23,11 +24,17 @@ const GALLERY = "registry";
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let view = null;
+  /** What the platforms are searched for when they are opened. */
+  let asked = "";
   /** Reads what is shown, once that has begun. */
   let again = async () => {};
 
   const actions = {
-    browse: () => ctx.go(["connections", "channels", GALLERY]),
+    /** Opens the platforms; those alone that have `wanted`, where it is given. */
+    browse: (wanted = "") => {
+      asked = wanted;
+      ctx.go(["connections", "channels", GALLERY]);
+    },
     open: (name) => ctx.go(["connections", "channels", name]),
     add: async (entry) => {
       const added = await addChannel(entry);
@@ -68,9 +75,10 @@ export async function mount(root, ctx) {
   async function route([name], isFirst = false) {
     const from = view;
     if (name === undefined) view = list;
-    else view = name === GALLERY ? new Gallery({ signal, actions }) : new ChannelView({ id: name, signal, actions });
+    else view = name === GALLERY ? new Gallery({ signal, actions, filter: asked }) : new ChannelView({ id: name, signal, actions });
     fill(ctx.actions, view.buttons());
     fill(root, view.node);
+    asked = "";
     if (isFirst) return;
     await again();
     if (view === list && from?.id) list.focus(from.id);
@@ -80,7 +88,7 @@ export async function mount(root, ctx) {
   ctx.onRoute((path) => {
     if ((path[0] ?? null) !== (view?.id ?? null)) route(path).catch(showError);
   });
-  if (can("admin")) ctx.key("n", "Add a channel", actions.browse);
+  if (can("admin")) ctx.key("n", "Add a channel", () => actions.browse());
   await route(ctx.path, true);
   await view.read();
   again = poll(() => view.read(), EVERY_MS, { signal });
@@ -116,8 +124,9 @@ class ChannelList {
     this.nothing = emptyState({
       icon: icon("chat", 28), title: "No channels yet",
       text: "A channel lets people write to your agents from Telegram, Slack, e-mail and other platforms.",
-      actions: [can("admin") && h("button", { class: "primary", type: "button", onclick: actions.browse }, icon("plus", 18), "Add a channel")],
+      actions: [can("admin") && h("button", { class: "primary", type: "button", onclick: () => actions.browse() }, icon("plus", 18), "Add a channel")],
     });
+    if (can("admin")) this.nothing.append(examples(PLATFORMS, ({ id }) => actions.browse(id), { title: "Often used" }));
     this.node = h("div", { class: "stack" }, this.main, this.sites.node);
   }
 
@@ -125,7 +134,7 @@ class ChannelList {
     const { actions } = this;
     return can("admin") ? [
       h("button", { type: "button", title: "Read the configuration of channels again", onclick: () => actions.reload().catch(showError) }, icon("retry", 18), "Reload"),
-      h("button", { class: "primary", type: "button", onclick: actions.browse }, icon("plus", 18), "Add a channel"),
+      h("button", { class: "primary", type: "button", onclick: () => actions.browse() }, icon("plus", 18), "Add a channel"),
     ] : [];
   }
 
@@ -178,15 +187,14 @@ class ChannelList {
 
 /** The platforms for which channels can be set up. */
 class Gallery {
-  constructor({ signal, actions }) {
-    Object.assign(this, { signal, actions, id: GALLERY });
+  constructor({ signal, actions, filter }) {
+    Object.assign(this, { signal, actions, filter, id: GALLERY });
     this.entries = null;
-    this.filter = "";
     this.shown = PAGE;
     this.title = h("h2", { tabindex: "-1" }, "Add a channel");
     this.counts = h("p", { class: "dim", role: "status" });
     this.missing = new PackageNotice({ signal, onchange: () => this.show() });
-    this.search = h("input", { type: "search", placeholder: "Search platforms", "aria-label": "Search platforms", oninput: () => { this.filter = this.search.value.toLowerCase(); this.shown = PAGE; this.show(); } });
+    this.search = h("input", { type: "search", placeholder: "Search platforms", "aria-label": "Search platforms", value: filter, oninput: () => { this.filter = this.search.value.toLowerCase(); this.shown = PAGE; this.show(); } });
     this.list = h("ul", { class: "connection-cards", "aria-label": "Platforms" });
     this.more = h("button", { type: "button", hidden: true, onclick: () => { this.shown += PAGE; this.show(); } }, "Show more");
     this.node = h("div", { class: "stack" }, h("a", { class: "back-link", href: "#/connections/channels" }, icon("chevron", 16), "All channels"), this.title, this.missing.node,

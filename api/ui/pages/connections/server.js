@@ -61,8 +61,9 @@ export class ServerView {
     this.title.focus({ preventScroll: true });
   }
 
+  /** The next look reads all of it; one that is under way goes on with what it has. */
   forget() {
-    this.server = null;
+    this.known = null;
   }
 
   async read() {

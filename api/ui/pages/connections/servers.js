@@ -9,7 +9,7 @@ import { mark } from "../../lib/marks.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
-import { examples, SERVERS } from "../automation/examples.js";
+import { examples, SERVERS } from "../../lib/examples.js";
 import { ServerView } from "./server.js";
 import { editServer, pathOf } from "./server-form.js";
 import { canSignIn, signIn, signOut } from "./sign-in.js";
@@ -103,7 +103,7 @@ export async function mount(root, ctx) {
   await route(ctx.path, true);
   await view.read();
   again = poll(() => view.read(), EVERY_MS, { signal });
-  if (can("admin")) ctx.onNew(() => actions.add().catch(showError));
+  if (can("admin")) ctx.onNew((name) => actions.add(SERVERS.find((draft) => draft.name === name)).catch(showError));
 }
 
 /** All servers. */

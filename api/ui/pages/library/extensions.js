@@ -4,6 +4,7 @@ import { call, get } from "../../lib/api.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
+import { examples, SERVERS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { credentialFields } from "../connections/catalog.js";
@@ -20,6 +21,7 @@ export async function mount(root, ctx) {
   const list = h("ul", { class: "connection-cards", "aria-label": "Extensions" });
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list);
   const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Extensions are the entries of the MCP catalog that ask for access data. There are none yet; add a server by its command or address instead.", actions: [h("a", { class: "button primary", href: "#/connections?new=1" }, icon("plus", 18), "Add a server")] });
+  if (can("admin")) nothing.append(examples(SERVERS, ({ name }) => ctx.go(["connections"], { new: name }), { title: "Add a well-known server" }));
 
   async function read() {
     rows = (await get("/api/extensions?available=true", { signal })).extensions;

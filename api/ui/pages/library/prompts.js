@@ -7,12 +7,15 @@ import { choice, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, menuButton, show as showDialog, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, duration, money, number } from "../../lib/format.js";
+import { examples } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can, seesAll } from "../../lib/me.js";
 
 const EVERY_MS = 10_000;
 /** As many as an agent can have. */
 const ALL = 100;
+/** Agents that are offered to begin with. */
+const OFFERED = 12;
 const BADGES = { draft: "", running: "good", paused: "warn", completed: "accent" };
 const VERDICTS = { better: ["good", "better"], worse: ["bad", "worse"], no_difference: ["", "no clear difference"], not_enough_data: ["warn", "too few turns"] };
 
@@ -172,7 +175,13 @@ export async function mount(root, ctx) {
     agent = id ?? null;
     fill(ctx.actions);
     fill(body);
-    if (agent === null) return fill(body, emptyState({ icon: icon("file", 28), title: "Choose an agent", text: "Keep versions of its system prompt, go back to an earlier one, and find out which one works best." }));
+    if (agent === null) {
+      const nothing = emptyState({ icon: icon("file", 28), title: "Choose an agent", text: "Keep versions of its system prompt, go back to an earlier one, and find out which one works best." });
+      fill(body, nothing);
+      const { items: agents } = await page("/api/agents", "agents", { limit: OFFERED }, { signal });
+      if (agents.length > 0 && nothing.isConnected) nothing.append(examples(agents.map(({ id, name, description }) => ({ id, title: name, text: description })), ({ id }) => ctx.go(["library", "prompts", id]), { title: "Your agents", sign: "agents" }));
+      return undefined;
+    }
     learnAll([agent], () => { if (agent === id && picker.control.value === "") picker.control.value = nameOf(id); }, { signal });
     try {
       await read();

@@ -5,6 +5,7 @@ import { textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask, show as showDialog, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count, number } from "../../lib/format.js";
+import { examples, SKILLS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { Pending } from "./pending.js";
@@ -38,11 +39,11 @@ export async function installSkill() {
   return told;
 }
 
-async function createSkill() {
-  const name = field("Name", textInput("", { class: "code", spellcheck: "false", placeholder: "release-notes" }), { hint: "Small letters, digits, - and _." });
-  const description = field("Description", textInput("", { maxlength: "1024" }), { hint: "When an agent should use it. Agents always see this line." });
-  const text = field("Instructions", textBox("", 12), { hint: "Markdown. An agent reads them when it uses the skill." });
-  const tags = field("Tags", textInput(""), { hint: "Separated by commas. The first is the category." });
+async function createSkill(draft = {}) {
+  const name = field("Name", textInput(draft.name, { class: "code", spellcheck: "false", placeholder: "release-notes" }), { hint: "Small letters, digits, - and _." });
+  const description = field("Description", textInput(draft.description, { maxlength: "1024" }), { hint: "When an agent should use it. Agents always see this line." });
+  const text = field("Instructions", textBox(draft.prompt_context, 12), { hint: "Markdown. An agent reads them when it uses the skill." });
+  const tags = field("Tags", textInput(draft.tags?.join(", ")), { hint: "Separated by commas. The first is the category." });
   return ask({
     title: "Create a skill", action: "Create", wide: true, fields: { name, description, prompt_context: text, tags }, body: [h("div", { class: "form-row" }, name, tags), description, text],
     submit: () => call("POST", "/api/skills/create", {
@@ -71,10 +72,11 @@ export async function mount(root, ctx) {
     icon: icon("tool", 28), title: "No skills yet", text: "A skill teaches agents how to do one kind of work, such as reviewing code or filling in forms.",
     actions: [h("a", { class: "button", href: "#/library/find" }, "Find skills"), can("admin") && h("button", { type: "button", class: "primary", onclick: () => add(installSkill).catch(showError) }, icon("plus", 18), "Install a skill")],
   });
+  if (can("admin")) nothing.append(examples(SKILLS, (draft) => add(() => createSkill(draft)).catch(showError), { title: "Or write one, beginning with an example", sign: "file" }));
 
   const buttons = () => [
     h("button", { type: "button", title: "Read the skills folder again", onclick: () => reload().catch(showError) }, icon("retry", 18), "Reload"),
-    h("button", { type: "button", onclick: () => add(createSkill).catch(showError) }, icon("edit", 18), "Create"),
+    h("button", { type: "button", onclick: () => add(() => createSkill()).catch(showError) }, icon("edit", 18), "Create"),
     h("button", { type: "button", class: "primary", onclick: () => add(installSkill).catch(showError) }, icon("plus", 18), "Install"),
   ];
 

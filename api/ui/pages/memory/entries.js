@@ -6,6 +6,7 @@ import { choice, offered, textInput, tick } from "../../lib/controls.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { debounce, emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
+import { examples, MEMORIES } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { Table } from "../../lib/table.js";
@@ -57,6 +58,8 @@ class Entries {
     });
     this.add = h("button", { class: "primary", type: "button", onclick: () => this.addOne().catch(showError) }, icon("plus", 18), "Add an entry");
     fill(ctx.actions, can("write") && this.add);
+    this.nothing = emptyState({ icon: icon("database", 28), title: "No entries yet", text: "Agents remember facts from their conversations. You can also add one by hand.", actions: [h("button", { type: "button", onclick: () => this.add.click() }, icon("plus", 18), "Add the first entry")] });
+    this.nothing.append(examples(MEMORIES, (draft) => this.addOne(draft).catch(showError), { title: "Or start from an example", sign: "database" }));
     this.fault = h("div", { role: "status" });
     this.list = h("div", { class: "stack" },
       h("div", { class: "memory-filters", role: "search" }, this.q, this.agentPlace, this.user, this.level, this.category),
@@ -204,7 +207,8 @@ class Entries {
     this.table.set(rows);
     this.table.root.hidden = rows.length === 0;
     const isEmpty = rows.length === 0 && !next && !q && !isFiltered;
-    fill(this.fault, isEmpty ? emptyState({ icon: icon("database", 28), title: "No entries yet", text: "Agents remember facts from their conversations. You can also add one by hand.", actions: [h("button", { type: "button", onclick: () => this.add.click() }, icon("plus", 18), "Add the first entry")] }) : null);
+    // A look that finds the same leaves what has the focus.
+    if (!isEmpty || this.nothing.parentNode !== this.fault) fill(this.fault, isEmpty ? this.nothing : null);
     this.onward.hidden = !(next && this.emptyPages >= EMPTY_PAGES_MAX);
     if (rows.length === 0 && next) this.status.textContent = this.onward.hidden ? "Searching…" : "No entry matches so far.";
     else if (q) this.status.textContent = rows.length === 0 ? `No entry matches the search${isFiltered ? " and the filters" : ""}.` : `${count(rows.length, "result")}, ranked ${MODES[this.mode] ?? this.mode}${category ? `; the category is looked for among the best ${PAGE}` : ""}`;
@@ -250,8 +254,8 @@ class Entries {
     if (this.entry !== null) this.go({ entry: "" });
   }
 
-  async addOne() {
-    const added = await addEntry(this.wanted.agent || null, this.wanted.user);
+  async addOne(draft = {}) {
+    const added = await addEntry(this.wanted.agent || null, this.wanted.user, draft);
     if (!added) return;
     toast("Added");
     this.go({ entry: added.id });

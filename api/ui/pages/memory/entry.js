@@ -94,9 +94,9 @@ async function remove(entry, deleted) {
   deleted();
 }
 
-/** Asks for a new entry, for `agent` about `user` unless another is chosen; gives the entry that was stored, or null. */
-export async function addEntry(agent, user) {
-  const { fields, body, read } = entryFields();
+/** Asks for a new entry, for `agent` about `user` unless another is chosen; gives the entry that was stored, or null. It begins as `draft`. */
+export async function addEntry(agent, user, draft = {}) {
+  const { fields, body, read } = entryFields(draft);
   const agent_id = agentField("Agent", { id: agent });
   const user_id = field("User", textInput(user, { placeholder: "no user" }), { hint: "Whom it is about." });
   const added = await ask({

@@ -74,14 +74,16 @@ export async function mount(root, ctx) {
 
   /** Builds all sections. */
   function build() {
+    const idle = [];
     for (const [key, node] of Object.entries(schema.properties)) {
       if (node.type === "object" || (Array.isArray(node.type) && node.type.includes("object"))) groups.set(key, node);
+      else if (node["x-takes-effect"] === "never") idle.push(key);
       else groups.get("").push([key, node]);
     }
     const names = [...groups.keys()].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
     const future = names.filter((name) => name !== "" && groups.get(name)["x-takes-effect"] === "never");
     const shown = names.filter((name) => !future.includes(name));
-    fill(sections, shown.map((name) => section(name)), future.length > 0 ? h("p", { class: "hint" }, `Without effect in this release: ${future.join(", ")}.`) : null);
+    fill(sections, shown.map((name) => section(name)), future.length + idle.length > 0 ? h("p", { class: "hint" }, `Without effect in this release: ${[...idle, ...future].join(", ")}.`) : null);
     fill(nav, shown.map((name) => h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => sections.querySelector(`[data-name="${name}"]`)?.scrollIntoView({ block: "start", behavior: "smooth" }) }, name === "" ? "General" : name))));
   }
 

@@ -8,6 +8,7 @@ import { count, number, short, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { Table } from "../../lib/table.js";
+import { labelOf } from "../../lib/trouble.js";
 
 const TIERS = { frontier: "accent", smart: "good", fast: "" };
 /** Dollars for a million tokens; null is not known. */
@@ -30,7 +31,7 @@ export async function mount(root, ctx) {
     label: "Models", signal, rowHeight: 56, open: (item) => details(item), empty: `No matching models.${can("admin") ? " You can add a custom model above." : ""}`,
     columns: [
       { label: "Model", width: "minmax(0, 2.2fr)", sort: (item) => item.display_name || item.id, cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, h("strong", {}, item.display_name || item.id), item.source === "custom" ? h("span", { class: "badge accent after" }, "yours") : null), h("small", { class: "faint cut mono" }, item.id)) },
-      { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => item.provider },
+      { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => labelOf(item.provider) },
       { label: "Tier", width: "84px", side: true, sort: (item) => item.tier ?? "zz", cell: (item) => (item.tier ? h("span", { class: `badge ${TIERS[item.tier] ?? ""}` }, item.tier) : "") },
       { label: "Context", width: "84px", slim: "64px", end: true, sort: (item) => item.context_window, cell: (item) => short(item.context_window) },
       { label: "In / M", width: "76px", slim: "58px", end: true, sort: (item) => priceIn(item) ?? -1, cell: (item) => price(priceIn(item)) },
@@ -53,7 +54,7 @@ export async function mount(root, ctx) {
     config = settings;
     const chosen = provider.value;
     const providers = [...new Set(models.map((item) => item.provider))].sort();
-    fill(provider, h("option", { value: "" }, "Any provider"), providers.map((name) => h("option", { value: name, selected: name === chosen }, name)));
+    fill(provider, h("option", { value: "" }, "Any provider"), providers.map((name) => h("option", { value: name, selected: name === chosen }, labelOf(name))));
     fill(aliasList, Object.entries(aliases).sort(([a], [b]) => a.localeCompare(b)).map(([alias, id]) => h("span", { class: "alias", role: "listitem" }, h("code", {}, alias), h("span", { class: "faint cut" }, id),
       can("admin") && h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Remove the alias ${alias}`, onclick: () => removeAlias(alias).catch(showError) }, icon("close", 14)))));
     catalog.textContent = `Version ${status.version} (${status.source}): ${count(status.models, "model")} of ${count(status.providers, "provider")}, ${number(status.custom_models)} custom. ${status.url ? `From ${status.url}${status.last_check ? `, checked ${when(status.last_check.at ?? status.last_check)}` : ""}.` : "No [catalog] url is configured; using the catalog of this release."}`;
@@ -69,7 +70,7 @@ export async function mount(root, ctx) {
 
   function details(item) {
     const isDefault = config.default_model?.provider === item.provider && config.default_model?.model === item.id;
-    const rows = [["Id", h("code", {}, item.id)], ["Provider", item.provider], ["Tier", item.tier], ["Context", `${number(item.context_window)} tokens`], ["Max output", item.max_output_tokens && `${number(item.max_output_tokens)} tokens`],
+    const rows = [["Id", h("code", {}, item.id)], ["Provider", labelOf(item.provider)], ["Tier", item.tier], ["Context", `${number(item.context_window)} tokens`], ["Max output", item.max_output_tokens && `${number(item.max_output_tokens)} tokens`],
       ["Price in", `${price(priceIn(item))} per million tokens`], ["Price out", `${price(priceOut(item))} per million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} per million tokens`],
       ["Images", item.vision_support], ["Aliases", item.aliases.join(", ")], ["Source", { builtin: "this release", remote: "remote catalog", custom: "you" }[item.source] ?? item.source]];
     const buttons = [

@@ -7,6 +7,8 @@ import { perFrame } from "../../lib/poll.js";
 export const POINTS = 120;
 /** The least seconds that a chart is wide, while little is known. */
 const SPAN_MIN = 20;
+/** Fewer points than that are no line yet. */
+const FEW = 5;
 const PAD = { left: 46, right: 10, top: 10, bottom: 20 };
 
 /** A round number not below `value`. */
@@ -49,8 +51,9 @@ export class Lines {
     this.cursor = s("line", { class: "lines-cursor", visibility: "hidden" });
     this.start = s("text", { class: "tick" }, "2 min ago");
     this.end = s("text", { class: "tick", "text-anchor": "end" }, "now");
+    this.few = s("text", { class: "lines-few", "text-anchor": "middle" }, "Recorded while this page is open");
     this.svg = s("svg", { class: "chart lines", height, role: "img", "aria-label": title },
-      s("g", { class: "grid" }, this.grid.flatMap(({ line, text }) => [line, text])), this.area, this.paths, this.cursor, this.start, this.end);
+      s("g", { class: "grid" }, this.grid.flatMap(({ line, text }) => [line, text])), this.area, this.paths, this.cursor, this.start, this.end, this.few);
     this.figures = names.map((name, at) => h("span", { class: `key series-${at}` }, name, " ", h("b", {}, "–")));
     this.canvas = h("div", { class: "lines-canvas" }, this.svg);
     this.node = h("section", { class: "card lines-card", "aria-label": title }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, title), h("div", { class: "legend" }, this.figures)), this.canvas);
@@ -114,6 +117,9 @@ export class Lines {
     this.start.setAttribute("x", PAD.left);
     this.end.setAttribute("x", width - PAD.right);
     for (const text of [this.start, this.end]) text.setAttribute("y", height - 5);
+    this.few.setAttribute("visibility", points.filter(Boolean).length < FEW ? "visible" : "hidden");
+    this.few.setAttribute("x", PAD.left + inner.width / 2);
+    this.few.setAttribute("y", PAD.top + inner.height / 4 + 4);
     const at = this.hover < 0 ? points.length - 1 : Math.round(((this.hover - PAD.left) / inner.width) * (span - 1)) - (span - points.length);
     const shown = points[Math.min(points.length - 1, Math.max(0, at))];
     this.figures.forEach((figure, n) => { figure.lastChild.textContent = isKnown(shown, n) ? this.format(shown[n] ?? 0) : "–"; });

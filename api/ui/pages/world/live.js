@@ -83,8 +83,9 @@ export async function mount(root, ctx) {
   const part = (title, ...inner) => h("section", { class: "card", "aria-label": title }, h("h2", {}, title), inner);
   fill(ctx.actions, state);
   fill(root, h("div", { class: "stack" }, h("div", { class: "stat-row live-stats" }, Object.values(figures).map(({ node }) => node)),
-    h("div", { class: "live-grid" }, Object.values(charts).map(({ node }) => node)), lastHour.node,
+    h("div", { class: "live-grid" }, charts.rates.node, charts.turns.node), lastHour.node,
     h("h2", {}, "Engine"), h("div", { class: "stat-row" }, Object.values(engine).map(({ node }) => node)),
+    h("div", { class: "live-grid" }, charts.time.node, charts.store.node),
     h("div", { class: "live-grid" },
       h("div", { class: "live-column" }, part("Agents by state", states.list), part("Systems", systemsNote, systems.list)),
       h("div", { class: "live-column" }, part("Queues", queues.list), part("Memory", memoryNote, memory.list)))));

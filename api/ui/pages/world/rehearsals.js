@@ -6,6 +6,7 @@ import { faultAt } from "../../lib/checks.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, brief, count, when } from "../../lib/format.js";
+import { examples, REHEARSALS } from "../../lib/examples.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
@@ -31,6 +32,7 @@ export async function mount(root, ctx) {
     icon: icon("play", 28), title: "No rehearsals yet", text: "A rehearsal simulates the coming days on a copy of the world: what fires, what overlaps, when a budget is exceeded and what it costs. It has no effect outside the copy.",
     actions: [can("write") && h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse")],
   });
+  if (can("write")) nothing.append(examples(REHEARSALS, ({ span }) => begin(span).catch(showError), { sign: "calendar" }));
   fill(ctx.actions, can("write") && h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse"));
 
   async function read() {
@@ -92,10 +94,10 @@ export async function mount(root, ctx) {
     await again();
   }
 
-  async function begin() {
+  async function begin(known = "7d") {
     const { snapshots } = await get("/api/world/snapshots", { signal }).catch(() => ({ snapshots: [] }));
     const from = field("From", choice([["now", "The current world"], ...snapshots.map((item) => [item.id, `${item.label || "Snapshot"}, ${when(item.created_at)}`])], "now"));
-    const span = field("For", textInput("7d", { spellcheck: "false" }), { hint: "Such as 90s, 12h, 7d or 1d12h." });
+    const span = field("For", textInput(known, { spellcheck: "false" }), { hint: "Such as 90s, 12h, 7d or 1d12h." });
     const model = field("Model responses", choice([["builtin", "Built in: 1 s, 200 tokens each"], ["recorded", "Recorded from each agent's past turns"]], "recorded"));
     const seed = field("Seed", numberInput(1, { min: 0, step: 1 }), { hint: "The same seed gives the same fires." });
     const events = field("Injected events", textBox("", 3, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "Optional. A JSON list of events, each with at and kind (custom, message)." });

@@ -1,6 +1,7 @@
 // Events as sentences: "coder answered: …". What an event says beside its kind and its agent.
 
 import { CLOCK, count, money } from "../../lib/format.js";
+import { errorText } from "../../lib/trouble.js";
 
 const quoted = (text) => (text ? `“${text}”` : "");
 const due = (slot) => (slot ? ` (due ${new Date(slot).toLocaleTimeString(undefined, CLOCK)})` : "");
@@ -21,7 +22,7 @@ const SENTENCES = {
   message_received: (event) => `Received ${quoted(event.text)}`,
   turn_started: () => "Started a turn",
   turn_completed: (event) => `Answered${usage(event.usage) ? ` (${usage(event.usage)})` : ""}: ${event.text ?? ""}`,
-  turn_failed: (event) => `Failed: ${event.error}`,
+  turn_failed: (event) => `Failed: ${errorText({ error: event.error })}`,
   session_compacted: (event) => `Compacted ${event.messages_before} messages to ${event.messages_after}`,
   tool_called: (event) => `Called ${event.tool}${event.is_error ? ", which failed" : ""}`,
   tool_refused: (event) => `Was refused ${event.tool}${event.breaker ? ": the same call failed too often" : ""}`,

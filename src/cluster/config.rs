@@ -1,5 +1,6 @@
 //! `[cluster]`: the servers that keep the journal, and what this node is among the others.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -27,7 +28,7 @@ table! {
         acks: Acks => choice(Acks::WORDS).protected().at_restart(),
         /// File with `user:password` for the NATS servers, an absolute path.
         credentials: Option<PathBuf> => text(directory).example("/etc/agentsvc/nats.user").protected().at_restart(),
-        /// Use NATS servers that take clients without credentials: anyone who reaches them, commands of agents as well, can stop the cluster.
+        /// Use NATS servers that take clients without credentials: anyone who reaches them can stop the cluster.
         allow_open_server: bool => flag().protected().at_restart(),
         /// MiB of the journal from which on the owner replaces its beginning by a copy of the world, 1 to 1048576.
         journal_mb: u64 = 512 => integer(1..=1_048_576).protected().at_restart(),
@@ -50,7 +51,20 @@ agentsvc_components::enum_words! {
     }
 }
 
+/// NATS servers at most.
+const SERVERS_MAX: usize = 16;
+/// The port of one whose URL says none.
+const PORT: u16 = 4_222;
+
 impl ClusterConfig {
+    /// The ports of the servers.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        let port = |server: &str| reqwest::Url::parse(server).ok().and_then(|url| url.port()).unwrap_or(PORT);
+        let ports: BTreeSet<u16> = self.servers.iter().map(|server| port(server)).collect();
+        ports.into_iter().collect()
+    }
+
     /// Has this daemon a cluster?
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -67,6 +81,9 @@ impl ClusterConfig {
         if !self.is_on() {
             return;
         }
+        if self.servers.len() > SERVERS_MAX {
+            reader.problem("servers", format!("must be {SERVERS_MAX} servers at most"));
+        }
         if self.node.is_none() {
             reader.problem("node", "must be set where `servers` is: the name of this node".to_owned());
         }
@@ -74,8 +91,7 @@ impl ClusterConfig {
             reader.problem("url", "must be set where `servers` is: where the other nodes reach this one".to_owned());
         }
         if self.allow_open_server {
-            let text =
-                "anyone who reaches the NATS servers, commands of agents as well, may stop the cluster".to_owned();
+            let text = "anyone who reaches the NATS servers may stop the cluster".to_owned();
             reader.warning("allow_open_server", text);
         }
         if self.unsafe_single_server {
@@ -113,7 +129,7 @@ fn name(text: &str) -> Result<Box<str>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Acks, ClusterConfig};
+    use super::{Acks, ClusterConfig, SERVERS_MAX};
     use crate::kernel::config::{Error, Loaded, read_table};
 
     fn parse(text: &str) -> Result<Loaded<ClusterConfig>, Error> {
@@ -128,6 +144,10 @@ mod tests {
         let text = "[cluster]\nservers = [\"nats://h:4222\"]\nnode = \"a\"\nurl = \"http://h:4545\"\n";
         let cluster = read(text).unwrap();
         assert_eq!((cluster.is_on(), cluster.copies(), cluster.acks), (true, 3, Acks::Journal));
+        let several = text.replace("\"nats://h:4222\"", "\"nats://h:4333\", \"tls://i\", \"nats://[::1]:4333\"");
+        assert_eq!(read(&several).unwrap().ports(), [4_222, 4_333]);
+        let many = text.replace("\"nats://h:4222\"", &["\"nats://h\""; SERVERS_MAX + 1].join(", "));
+        assert!(read(&many).unwrap_err().to_string().contains("cluster.servers: must be 16 servers at most"));
         let cluster = read(&format!("{text}unsafe_single_server = true\nacks = \"journal+standby\"\n")).unwrap();
         assert_eq!((cluster.copies(), cluster.acks, cluster.allow_open_server), (1, Acks::Standby, false));
         let open = parse(&format!("{text}allow_open_server = true\n")).unwrap();

@@ -7,6 +7,7 @@
 //! | `watch` | when a standby takes over |
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
+//! | `panics` | ends a node in which something has panicked |
 //! | `giving` | gives the world away in order: what was begun is answered first |
 //! | `lease` | lets an owner know that the world is still its own |
 //! | `namesake` | of two nodes with one name, the later one ends |
@@ -37,6 +38,7 @@ mod moment;
 mod namesake;
 mod nats;
 mod node;
+mod panics;
 mod progress;
 mod seals;
 mod service;

@@ -18,6 +18,7 @@ use super::lease::Lease;
 use super::members::Members;
 use super::moment::boot_time;
 use super::nats::{NotReady, Wire};
+use super::panics;
 use super::progress::ALONE;
 use super::synced::Synced;
 use super::trim::Trimming;
@@ -42,6 +43,8 @@ pub(super) enum Event {
     Look,
     /// The store found no room on the disk.
     Stuck,
+    /// What a node cannot do without has panicked, says the text.
+    Panicked(String),
     /// Hand the world to this node.
     Move { to: String, done: oneshot::Sender<Result<Moved, ClusterError>> },
 }
@@ -109,8 +112,8 @@ enum Followed {
     Lost(Option<(String, Position)>),
     /// The journal has lost this entry, and has others behind it.
     Hole(u64),
-    /// Another node has the name of this one, says the text.
-    GivesWay(String),
+    /// This node must end, says the text, such as because another one has its name.
+    Ends(String),
     /// The daemon stops.
     Stopped,
 }
@@ -129,7 +132,8 @@ enum Owned {
 impl Node {
     /// Runs until the daemon stops.
     pub(super) fn run(mut self) {
-        if let Err(cause) = self.live() {
+        let ended = panics::caught(|| self.live(), panics::end_in_time);
+        if let Err(cause) = ended {
             (self.fatal)(cause);
         }
     }
@@ -143,7 +147,7 @@ impl Node {
         while !self.is_stopping() {
             match self.follow(&store, has_failed).map_err(|error| error.to_string())? {
                 Followed::Stopped => break,
-                Followed::GivesWay(text) => return Err(text),
+                Followed::Ends(text) => return Err(text),
                 Followed::Lost(rebase) => {
                     store = match self.rebuild(store, rebase)? {
                         Some(store) => store,
@@ -247,9 +251,12 @@ impl Node {
                 return Ok(Followed::Stopped);
             }
             if let Some(text) = members.must_give_way() {
-                return Ok(Followed::GivesWay(text));
+                return Ok(Followed::Ends(text));
             }
             while let Ok(event) = self.events.try_recv() {
+                if let Event::Panicked(text) = event {
+                    return Ok(Followed::Ends(text));
+                }
                 refuse(event);
             }
             match tail.next_within(LOOK) {
@@ -325,7 +332,7 @@ impl Node {
     /// Runs the world until another node has it.
     ///
     /// # Errors
-    /// Another node has the name of this one.
+    /// This node must end, such as because another one has its name.
     fn own(&mut self) -> Result<Owned, String> {
         let lease = Lease::new(self.exchange.commits());
         let owned = loop {
@@ -336,6 +343,9 @@ impl Node {
                 return Err(text);
             }
             let event = self.events.recv_timeout(LOOK);
+            if let Ok(Event::Panicked(text)) = event {
+                return Err(text);
+            }
             let own = self.members.standing.epoch.load(Ordering::Acquire);
             self.look_for_newer();
             if let Some(epoch) = self.members.standing.newer() {
@@ -357,7 +367,7 @@ impl Node {
                         break Owned::Given { has_failed: true };
                     }
                 }
-                Ok(Event::Look) | Err(_) => {}
+                Ok(Event::Look | Event::Panicked(_)) | Err(_) => {}
             }
             lease.look(&self.members);
             self.members.set_problem(ALONE, if self.is_eager { self.members.why_alone() } else { None });

@@ -18,6 +18,7 @@ use super::members::Members;
 use super::moment::boot_time;
 use super::nats::Wire;
 use super::node::{Event, Node, Running};
+use super::panics::watched;
 use super::seals::Seals;
 use super::service::{Service, Shown};
 use super::talk::{listen, speak};
@@ -94,11 +95,16 @@ impl Clustered {
         let clustered =
             Self { wire, members, shown, api, exchange, is_checking, journal_bytes, acks, files, tell, events };
         let Self { wire, members, shown, api, exchange, tell, .. } = &clustered;
-        let (to, me) = (Arc::clone(wire), Arc::clone(members));
-        handle.spawn(speak(to, me));
-        let wake = tell.clone();
-        handle.spawn(listen(Arc::clone(wire), Arc::clone(members), move || drop(wake.send(Event::Look))));
-        handle.spawn(look_at_servers(Arc::clone(wire), Arc::clone(members), Arc::clone(shown)));
+        let (wake, of) = (tell.clone(), || (Arc::clone(wire), Arc::clone(members)));
+        let ((to, me), (from, heard), (servers, problems)) = (of(), of(), of());
+        let ends = || {
+            let tell = tell.clone();
+            move |text| drop(tell.send(Event::Panicked(text)))
+        };
+        handle.spawn(watched("telling the other nodes", ends(), speak(to, me)));
+        let hearing = listen(from, heard, move || drop(wake.send(Event::Look)));
+        handle.spawn(watched("hearing of the other nodes", ends(), hearing));
+        handle.spawn(watched("looking at the servers", ends(), look_at_servers(servers, problems, Arc::clone(shown))));
         let service = Service::new(config.name.to_string(), secret, (wire, members, shown), exchange, tell.clone());
         api.bridge.share();
         agentsvc_api::cluster::join(api, Arc::new(service));

@@ -28,6 +28,7 @@ pub(crate) fn tool_parts(
     let (home, config) = (&launch.home, &launch.config);
     let (policy, variables) = (config.exec_policy.clone(), hidden_variables(config, providers));
     let commands = Commands::new(policy, hidden_paths(home, config), variables);
+    commands.keep_from_servers(config.cluster.ports(), config.cluster.allow_open_server);
     let injection = config.security.prompt_injection;
     let (set, web) = (ToolSet::built_in(), Web::new(config.web.settings()));
     ToolParts { set, bridge, workspaces, web, commands, settings, injection }
@@ -36,7 +37,11 @@ pub(crate) fn tool_parts(
 /// What no command reads: the home, and what the configuration puts elsewhere.
 pub(crate) fn hidden_paths(home: &Home, config: &Config) -> Vec<PathBuf> {
     let elsewhere = [home.data_dir(config.data_dir.as_deref()), home.backups_dir(config.backup.directory.as_deref())];
-    std::iter::once(home.root().to_owned()).chain(elsewhere).chain(config.audit.heads_file.clone()).collect()
+    std::iter::once(home.root().to_owned())
+        .chain(elsewhere)
+        .chain(config.audit.heads_file.clone())
+        .chain(config.cluster.credentials.clone())
+        .collect()
 }
 
 /// The variables that no command gets: the keys of the daemon, also when the configuration asks for it.

@@ -4,8 +4,14 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 
+use agentsvc::kernel::sandbox::config::{ExecMode, ExecPolicy};
+use agentsvc::kernel::sandbox::{Asked, Commands, Request, Workspaces};
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::holder::Holder;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::Harness;
 use crate::support::daemon::Daemon;
@@ -115,6 +121,43 @@ print("end")
     let keyed = Harness { model, daemon, agent };
     let said = python(&keyed, &program(keyed.daemon.addr.port())).unwrap();
     assert!(said.contains("api4 reached\n") && said.contains("mapped reached\n"), "a key guards it: {said}");
+}
+
+/// Who reaches the servers of a cluster with their credentials stops it: no command does, on whatever machine they are.
+#[tokio::test]
+async fn with_the_network_the_servers_of_a_cluster_are_out_of_reach() {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [one, two, other] = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
+    let home = tempfile::tempdir().unwrap();
+    let ann = AgentId(Uuid::from_u128(1));
+    let policy = ExecPolicy { mode: ExecMode::Full, ..ExecPolicy::default() };
+    let launcher = PathBuf::from(env!("CARGO_BIN_EXE_agentsvc"));
+    let commands = Commands::with_launcher(policy, vec![home.path().to_owned()], Vec::new(), launcher);
+    let workspace = Workspaces::new(home.path().join("workspaces")).open(ann, "ann").unwrap();
+    let reached = async || {
+        let attempt = |port| format!("(: </dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached {port}; ");
+        let line = format!("{}echo end", [one, two, other].map(attempt).concat());
+        let request = Request {
+            place: commands.place(Holder::Family(ann)).await.unwrap(),
+            asked: Asked::Line(format!("bash -c '{line}'")),
+            workspace: workspace.for_command().unwrap(),
+            shown: Vec::new(),
+            granted: vec!["*".into()],
+            network: true,
+            secrets: Vec::new(),
+            variables: Vec::new(),
+            timeout_secs: None,
+        };
+        commands.run(request).await
+    };
+    let said = |ports: &[u16]| ports.iter().map(|port| format!("reached {port}\n")).collect::<String>() + "end\n";
+    let before = reached().await.unwrap();
+    assert_eq!(before.stdout, said(&[one, two, other]), "{before:?}");
+    commands.keep_from_servers(vec![one, two], true);
+    match reached().await {
+        Ok(kept) => assert_eq!(kept.stdout, said(&[other]), "{kept:?}"),
+        Err(refused) => assert!(refused.contains("allow_open_server"), "a kernel without such rules: {refused}"),
+    }
 }
 
 #[test]

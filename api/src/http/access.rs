@@ -16,6 +16,7 @@ use crate::http::error::Error;
 use crate::http::failures::{Failures, Guess};
 use crate::http::origin::{OriginClass, Origins};
 use crate::http::principal::{Directory, Grant, Principal};
+use crate::http::proven::KeyHash;
 use crate::http::rate::{ClientKey, RateLimit, Share};
 use crate::http::reply::Body;
 use crate::http::route::Auth;
@@ -236,6 +237,22 @@ impl Policy {
         Shown::Wrong
     }
 
+    /// What a request shows, on a node that passes it on: that looks for no named key, and counts no wrong one. Whoever guesses a short
+    /// key learns nothing from what follows.
+    pub(crate) fn presented(&self, parts: &Parts, auth: Auth) -> Presented {
+        let Some(own) = &self.key else { return Presented::Own };
+        let session = cookie::session(parts, auth).map(|token| hash_of(token.as_bytes()));
+        let mut shown: Vec<_> = shown_keys(parts, auth).map(|token| hash_of(&token)).chain(session).collect();
+        shown.dedup();
+        let is_own = shown.iter().any(|hash| bool::from(hash.ct_eq(own)));
+        match *shown {
+            [] if !key_header::is_there(parts) => Presented::Nothing,
+            _ if is_own && !self.is_short => Presented::Own,
+            [one] if !is_own => Presented::Other(Some(one)),
+            _ => Presented::Other(None),
+        }
+    }
+
     /// May a client try a code now?
     ///
     /// # Errors
@@ -319,6 +336,17 @@ impl Seen {
             (None, _) => Principal::Anyone,
         }
     }
+}
+
+/// What a request shows on a node that passes it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presented {
+    /// No key.
+    Nothing,
+    /// The key of the configuration, or none is set.
+    Own,
+    /// One that the other node has to look at; with its hash where it is the only one.
+    Other(Option<KeyHash>),
 }
 
 /// What a request shows of the key.

@@ -18,11 +18,12 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::http::forwards::Forwards;
 use crate::http::links::Links;
 use crate::http::metrics::MetricsText;
+use crate::http::proven::Proven;
 use crate::http::response_headers::X_REQUEST_ID;
 use crate::http::shutdown::Shutdown;
 
@@ -80,7 +81,9 @@ pub struct Elsewhere {
     /// Connections to the node that answers.
     pub(crate) links: Links,
     /// Requests that may be passed on at once.
-    pub(crate) room: Arc<Semaphore>,
+    pub(crate) forwards: Arc<Forwards>,
+    /// Keys that the node that answers has found right.
+    pub(crate) proven: Proven,
     /// What became of those that were to be passed on.
     pub(crate) counts: Counts,
 }
@@ -103,9 +106,9 @@ pub(crate) struct Counts {
 impl Elsewhere {
     /// Everything here, until a domain says otherwise; then so many requests may be passed on at once.
     pub(crate) fn new(requests_max: usize) -> Self {
-        let room = Arc::new(Semaphore::new(requests_max));
         let (placement, begun, left) = (OnceLock::new(), Arc::default(), Shutdown::new());
-        Self { placement, begun, left, links: Links::default(), room, counts: Counts::default() }
+        let (links, proven, counts) = (Links::default(), Proven::default(), Counts::default());
+        Self { placement, begun, left, links, forwards: Forwards::new(requests_max), proven, counts }
     }
 
     /// From now on `placement` says where requests are answered. Only the first one counts.
@@ -163,6 +166,11 @@ impl Elsewhere {
     /// Ends when the other nodes know that this one stops: connections stay open until then, for what is on its way to be answered.
     pub(crate) fn left(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
         self.left.wait()
+    }
+
+    /// Triggered then.
+    pub(crate) const fn leaving(&self) -> &Shutdown {
+        &self.left
     }
 
     /// Says of a request that it is passed on for the client at `ip`, under this id.

@@ -258,6 +258,11 @@ impl Peer {
         Ok(())
     }
 
+    /// Which client it is.
+    pub(crate) const fn client(&self) -> ClientKey {
+        self.key
+    }
+
     /// Who holds what clients of this address have that show the key of the configuration.
     pub(crate) const fn owner(&self) -> Holder {
         Holder::Owner(self.key)
@@ -274,12 +279,12 @@ impl Peer {
         .unwrap_or(Holder::Keyless(self.key))
     }
 
-    /// Counts for one whose key another node has seen. Where there is no room for more connections of that one, it counts as
-    /// before: its request is answered already.
-    pub(crate) fn count_as(&self, holder: Holder) {
+    /// Counts until `ended` for one whose key another node has seen. Where there is no room for more connections of that one, it counts
+    /// as before: its request is answered already.
+    pub(crate) fn count_as(&self, holder: Holder, ended: &Shutdown) {
         let mut shown = self.shown.lock();
-        if shown.holder != holder && self.change(shown.holder, holder).is_ok() {
-            *shown = Shown { holder, ended: Some(Shutdown::new()) };
+        if shown.holder == holder || self.change(shown.holder, holder).is_ok() {
+            *shown = Shown { holder, ended: Some(ended.clone()) };
         }
     }
 

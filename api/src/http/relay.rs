@@ -20,24 +20,26 @@ use hyper::body::Incoming;
 use hyper::header::{EXPECT, HOST, HeaderName, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri, Version};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
-use crate::http::access::{Policy, Shown};
+use crate::http::access::{Policy, Presented, Shown};
 use crate::http::api::Api;
 use crate::http::elsewhere::{Elsewhere, FORWARDED, HOLDER, Site};
 use crate::http::error::Error;
+use crate::http::forwards::{Asker, Forward};
 use crate::http::links::{Link, Outgoing};
 use crate::http::peer::{Holder, Peer, Place};
+use crate::http::proven::KeyHash;
 use crate::http::rate::Share;
 use crate::http::reply::Response;
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route, Spot, Verb};
 use crate::http::server::Line;
+use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::http::{body, error_codes, key_header, sse};
+use crate::http::{body, error_codes, sse};
 
 mod answer;
 mod hops;
@@ -125,7 +127,7 @@ pub(crate) fn explain(error: Error) -> Error {
 pub(crate) fn client(api: &Arc<Api>, peer: &Arc<Peer>, request: &Request<Incoming>) -> Arc<Peer> {
     let Some(ip) = api.elsewhere.client(request) else { return Arc::clone(peer) };
     // A node of ours: strangers must not crowd it out.
-    peer.count_as(peer.owner());
+    peer.count_as(peer.owner(), api.elsewhere.leaving());
     // What is on the machine of that node is not on this one.
     let ip = if ip.to_canonical().is_loopback() { peer.ip } else { ip };
     let mut client = api.peers.connect(ip, api.access.policy().is_open());
@@ -137,6 +139,54 @@ pub(crate) fn client(api: &Arc<Api>, peer: &Arc<Peer>, request: &Request<Incomin
 pub(crate) fn tell_holder(response: &mut Response, holder: Holder) {
     let said = holder.word().and_then(|word| HeaderValue::from_str(&word).ok());
     response.headers_mut().extend(said.map(|said| (HOLDER, said)));
+}
+
+/// Who asks, as far as this node knows.
+struct Asking {
+    asker: Asker,
+    /// The bucket that the request takes from: a key that may be wrong takes nothing from those that are right.
+    share: Share,
+    /// What it shows that may be a key.
+    key: Option<KeyHash>,
+}
+
+impl Asking {
+    /// Whoever sends this request. Who shows a key that was found right before has its connection count for it from here on.
+    fn of(api: &Api, policy: &Policy, client: &Peer, (parts, auth): (&Parts, Auth)) -> Self {
+        let known = |holder, ended: &Shutdown| {
+            client.count_as(holder, ended);
+            (Asker::Known(holder), Share::Keyed)
+        };
+        let (presented, proven) = (policy.presented(parts, auth), &api.elsewhere.proven);
+        let key = if let Presented::Other(key) = presented { key } else { None };
+        let (asker, share) = match presented {
+            Presented::Nothing => (Asker::Keyless(client.client()), Share::Keyless),
+            Presented::Own => known(client.owner(), &policy.key_changed),
+            Presented::Other(_) => match key.and_then(|key| proven.find(&key)) {
+                Some((Holder::Owner(_), ended)) => known(client.owner(), &ended),
+                Some((holder, ended)) => known(holder, &ended),
+                None => (Asker::Unproven(client.client()), Share::Guess),
+            },
+        };
+        Self { asker, share, key }
+    }
+
+    /// For whom the request counts.
+    fn holder(&self, client: &Peer) -> Holder {
+        if let Asker::Known(holder) = self.asker { holder } else { client.keyless_holder() }
+    }
+
+    /// The other node has answered, and said whose key it is, if it is right and was looked at.
+    fn learn(&self, api: &Api, policy: &Policy, client: &Peer, status: StatusCode, said: Option<&HeaderValue>) {
+        let holder = said.map(|said| client.holder_said(said.to_str().unwrap_or_default()));
+        match (self.key, holder) {
+            (_, Some(Holder::Keyless(_))) => {}
+            (Some(key), Some(holder)) => client.count_as(holder, &api.elsewhere.proven.learn(key, holder)),
+            (None, Some(Holder::Owner(_))) => client.count_as(client.owner(), &policy.key_changed),
+            (Some(key), None) if status == StatusCode::UNAUTHORIZED => api.elsewhere.proven.forget(&key),
+            (_, Some(Holder::Named(_) | Holder::Limited(_)) | None) => {}
+        }
+    }
 }
 
 /// Passes a request on, and gives the answer, which is complete.
@@ -153,18 +203,20 @@ where
     let own = ResponseHeaders::of(&parts, api.access.policy().origin_class(&parts));
     let label = route.map_or("", |route| route.path);
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
-    let (place, room) = client.place(client.holder());
+    let policy = api.access.policy();
+    let asking = Asking::of(api, &policy, client, (&parts, route.map_or(Auth::Public, |route| route.auth)));
+    let (place, room) = client.place(asking.holder(client));
     if let Some(line) = parts.extensions.get_mut::<Line>() {
         line.keep(place.clone());
     }
     let announced = body.size_hint().lower();
     let body = Outgoing::new(body);
-    let admitted = room.and_then(|()| admit(api, client, &parts, announced, route));
+    let admitted = room.and_then(|()| admit(api, (&policy, &asking), client, &parts, announced, route));
     let refusal = admitted.as_ref().err().map(Error::status);
     client.count_refusal(refusal == Some(StatusCode::TOO_MANY_REQUESTS));
     let answer = match admitted {
-        Ok(room) => {
-            let passed_on = pass_on(api, client, &mut parts, body.clone(), (site, room), &own);
+        Ok(forward) => {
+            let passed_on = pass_on(api, (client, &asking), &mut parts, body.clone(), (site, forward), &own);
             passed_on.instrument(span.clone()).await
         }
         Err(error) => Err(error),
@@ -190,46 +242,43 @@ where
     (response, place)
 }
 
-/// The limits of this server. What a key is worth is not known here, so that those that show one share a bucket, and are
-/// limited by their own over there.
+/// The limits of this server.
 fn admit(
     api: &Api,
+    (policy, asking): (&Policy, &Asking),
     client: &Peer,
     parts: &Parts,
     announced: u64,
     route: Option<&Route>,
-) -> Result<OwnedSemaphorePermit, Error> {
+) -> Result<Forward, Error> {
     if parts.headers.contains_key(FORWARDED) {
         return Err(moving(&api.elsewhere));
     }
-    let share = if key_header::is_there(parts) { Share::Guess } else { Share::Keyless };
-    api.access.policy().check_rate(client.ip, share, route.map_or(COST_UNMATCHED, |route| route.cost))?;
+    policy.check_rate(client.ip, asking.share, route.map_or(COST_UNMATCHED, |route| route.cost))?;
     if let Some(route) = route.filter(|route| route.streamed.is_none() && announced > route.body_max as u64) {
         return Err(body::too_large(route.body_max as u64));
     }
-    let room = Arc::clone(&api.elsewhere.room).try_acquire_owned();
-    room.map_err(|_| Error::of(error_codes::FORWARDS_FULL, "too many requests are passed on").retry_after(RETRY_SECS))
+    api.elsewhere.forwards.take(asking.asker)
 }
 
 /// Sends it, and gives the answer.
 async fn pass_on(
     api: &Arc<Api>,
-    client: &Peer,
+    (client, asking): (&Peer, &Asking),
     parts: &mut Parts,
     body: Outgoing,
-    (site, room): (Site, OwnedSemaphorePermit),
+    (site, forward): (Site, Forward),
     own: &ResponseHeaders,
 ) -> Result<Response, Error> {
     let headers = headers_of(api, parts, client.ip, own);
     let (mut response, link, site) = exchange(&api.elsewhere, parts, &headers, &body, site).await?;
     add(&api.elsewhere.counts.answered);
-    if let Some(holder) = response.headers_mut().remove(HOLDER) {
-        client.count_as(client.holder_said(holder.to_str().unwrap_or_default()));
-    }
+    let (status, said) = (response.status(), response.headers_mut().remove(HOLDER));
+    asking.learn(api, &api.access.policy(), client, status, said.as_ref());
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return socket::join(api, parts, response, (site, room));
+        return socket::join(api, parts, response, (site, forward));
     }
-    let response = answer::back(api, response, (link, body), (site, room));
+    let response = answer::back(api, response, (link, body), (site, forward));
     Ok(sse::end_on(&api.shutdown, response))
 }
 

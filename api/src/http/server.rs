@@ -307,6 +307,7 @@ async fn sweep(api: Arc<Api>) {
     loop {
         sleep(SWEEP_PERIOD).await;
         api.access.policy().sweep();
+        api.elsewhere.proven.sweep();
     }
 }
 

@@ -112,6 +112,7 @@ const UNSHARED: &[(&str, &str, &str)] = &[
     ("", "EFFECTS_OUT_MAX", "each provider has fewer, of which each user and family has a share"),
     ("", "COMPACTIONS_MAX", "automatic ones wait; each ends by itself"),
     ("", "COMPACTION_PAUSES_MAX", "one that is forgotten lets a session try sooner"),
+    ("", "KEYS_PROVEN_MAX", "all keys and sign-ins there may be fit in; one that is forgotten is found right again"),
     ("", "RATE_KEYS_MAX", "buckets of addresses and keys; full ones are swept out"),
     ("", "AGENTS_CHANGED_MAX", "a change beyond is not pushed; each push empties it"),
     ("", "AGENT_LOG_LINES_MAX", "the log file has them all"),

@@ -82,7 +82,7 @@ fn is_of_others(stream: &Config, fingerprint: &str) -> bool {
 /// Why a server is not used that asks clients for credentials or does not, to be said behind its name.
 fn why_open(asks: bool, is_allowed: bool) -> Option<&'static str> {
     (!asks && !is_allowed).then_some(
-        "takes clients without credentials, so anyone who reaches it, commands of agents as well, could stop the cluster: set \
+        "takes clients without credentials, so anyone who reaches it could stop the cluster: set \
          `authorization` there and `cluster.credentials` here, or `cluster.allow_open_server = true`",
     )
 }

@@ -60,7 +60,17 @@ pub(super) struct Shared {
     closes_ports: OnceLock<bool>,
     /// The port of the API while it has no key: no command reaches it. 0 while it has one.
     open_port: AtomicU16,
+    /// The servers that keep the journal of a cluster: no command reaches them.
+    servers: OnceLock<Servers>,
     places: Places,
+}
+
+/// Servers that no command reaches.
+#[derive(Debug)]
+struct Servers {
+    ports: Vec<u16>,
+    /// They take anyone: what nothing keeps from them does not run.
+    are_open: bool,
 }
 
 /// What the operator sets; a command that is under way ends under the rules it began with.
@@ -114,6 +124,9 @@ pub struct Ran {
 /// Why a command with the network does not run where nothing keeps it from an open API.
 const OPEN_API: &str = "Commands with the network are refused while the API has no key, because this kernel cannot keep them from \
      it. The operator can set one with `agentsvc init --key`.";
+/// The same for servers of a cluster that take anyone.
+const OPEN_SERVERS: &str = "Commands with the network are refused while NATS servers of the cluster take clients without credentials \
+     (`allow_open_server`), because this kernel cannot keep them from these.";
 
 impl Commands {
     /// Commands under `policy`. They read nothing in `hidden` but their own workspace, and never get `secrets`,
@@ -127,8 +140,10 @@ impl Commands {
         let hidden = RwLock::new(hidden);
         let places = Places::new(SHELLS_MAX, SHELLS_FAMILY_MAX);
         let rules = ArcSwap::from_pointee(Rules { policy, secrets });
-        let (namespaces, closes_ports, open_port) = (OnceLock::new(), OnceLock::new(), AtomicU16::new(0));
-        Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, places }) }
+        let (namespaces, closes_ports, servers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let open_port = AtomicU16::new(0);
+        let shared = Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, servers, places };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Hides further files and directories of the daemon from commands that begin from here on. What was hidden stays so: old
@@ -145,6 +160,14 @@ impl Commands {
     /// The API is at `port`, and has no key, or has one: `None`. Commands that begin from here on do not reach an open one.
     pub fn keep_from(&self, port: Option<u16>) {
         self.shared.open_port.store(port.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The servers that keep the journal of a cluster are at these ports: commands that begin from here on do not reach them. Where the
+    /// kernel cannot do that, commands with the network run only if the servers ask for credentials. To be called once.
+    pub fn keep_from_servers(&self, ports: Vec<u16>, are_open: bool) {
+        if !ports.is_empty() && self.shared.servers.set(Servers { ports, are_open }).is_err() {
+            tracing::error!("it was said before which servers no command reaches");
+        }
     }
 
     /// Puts another policy and other secret variables in force.
@@ -228,8 +251,9 @@ impl Shared {
         environment: Vec<(String, OsString)>,
     ) -> Result<Command, String> {
         let closes = || landlock::probe().is_some_and(|version| version >= landlock::PORTS);
-        if sandbox_spec.closed_port.is_some() && !*self.closes_ports.get_or_init(closes) {
-            return Err(OPEN_API.to_owned());
+        if sandbox_spec.must_close && !*self.closes_ports.get_or_init(closes) {
+            let is_api = self.open_port.load(Ordering::Relaxed) != 0;
+            return Err(if is_api { OPEN_API } else { OPEN_SERVERS }.to_owned());
         }
         let sandbox_spec =
             serde_json::to_string(sandbox_spec).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
@@ -254,6 +278,9 @@ impl Shared {
         if programs.is_none() {
             readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));
         }
+        let api = Some(self.open_port.load(Ordering::Relaxed)).filter(|port| *port != 0);
+        let servers = self.servers.get();
+        let closed = api.into_iter().chain(servers.iter().flat_map(|servers| servers.ports.iter().copied()));
         SandboxSpec {
             workspace: workspace.to_owned(),
             workspace_id: None,
@@ -270,7 +297,8 @@ impl Shared {
                 .collect(),
             namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
             network,
-            closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| network && *port != 0),
+            closed_ports: if network { closed.collect() } else { Vec::new() },
+            must_close: network && (api.is_some() || servers.is_some_and(|servers| servers.are_open)),
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,
             duplex: false,

@@ -40,7 +40,7 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(KNOWN))?.scope(Scope::from_all(KNOWN))?;
     if !sandbox_spec.network {
         rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
-    } else if sandbox_spec.closed_port.is_some() {
+    } else if !sandbox_spec.closed_ports.is_empty() {
         rules = rules.handle_access(AccessNet::ConnectTcp)?;
     }
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -59,8 +59,9 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
         rules = allow(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
     // There are rules that open a port and none that close one.
-    let closed = sandbox_spec.closed_port.filter(|_| sandbox_spec.network);
-    for port in closed.into_iter().flat_map(|closed| (0..=u16::MAX).filter(move |port| *port != closed)) {
+    let closed = &sandbox_spec.closed_ports;
+    let all = (!closed.is_empty() && sandbox_spec.network).then_some(0..=u16::MAX);
+    for port in all.into_iter().flatten().filter(|port| !closed.contains(port)) {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     // No devices are made or driven in a workspace. What an allowlist does not name is not run there either.

@@ -70,8 +70,11 @@ pub(super) struct SandboxSpec {
     pub(super) namespaces: bool,
     /// May it use TCP?
     pub(super) network: bool,
-    /// The TCP port that it may not connect to although it may use TCP: that of an API without a key.
-    pub(super) closed_port: Option<u16>,
+    /// The TCP ports that it may not connect to although it may use TCP, on no machine: that of an API without a key, and those of the
+    /// servers that keep the journal of a cluster.
+    pub(super) closed_ports: Vec<u16>,
+    /// No command where nothing keeps it from them: whoever reaches one may do everything there.
+    pub(super) must_close: bool,
     /// No Landlock, no command.
     pub(super) require_landlock: bool,
     /// No command where a part of the sandbox is missing.
@@ -175,7 +178,7 @@ fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     let left = Left {
         network: sandbox_spec.network,
         namespaces,
-        closed: sandbox_spec.closed_port.is_some(),
+        closed: !sandbox_spec.closed_ports.is_empty(),
         cgroup: bound == Bound::Cgroup,
     };
     let seccomp = seccomp::restrict(left).is_ok();
@@ -191,10 +194,10 @@ impl Parts {
             return Err("this kernel has no Landlock, and the configuration requires it".to_owned());
         }
         // Landlock sees no TCP that goes out in other ways than by `connect`; only the filters refuse those.
-        if sandbox_spec.closed_port.is_some() && !(self.landlock && self.seccomp) {
-            return Err(
-                "the API has no key, and this machine cannot keep a command with the network from it".to_owned()
-            );
+        if sandbox_spec.must_close && !(self.landlock && self.seccomp) {
+            return Err("the API has no key, or a NATS server of the cluster takes clients without credentials, and this machine \
+                        cannot keep a command with the network from it"
+                .to_owned());
         }
         let missing = [
             (self.namespaces, "namespaces"),
@@ -247,7 +250,7 @@ fn drop_capabilities() {
 mod tests {
     use super::*;
 
-    fn spec(closed_port: Option<u16>, require_sandbox: bool) -> SandboxSpec {
+    fn spec(closed_ports: Vec<u16>, must_close: bool, require_sandbox: bool) -> SandboxSpec {
         SandboxSpec {
             workspace: PathBuf::from("/"),
             writable: Vec::new(),
@@ -258,8 +261,9 @@ mod tests {
             alone: false,
             hidden: Vec::new(),
             namespaces: false,
-            network: closed_port.is_some(),
-            closed_port,
+            network: !closed_ports.is_empty(),
+            closed_ports,
+            must_close,
             require_landlock: false,
             require_sandbox,
             duplex: false,
@@ -273,15 +277,19 @@ mod tests {
     fn an_open_api_needs_both_walls_between_itself_and_a_command_with_the_network() {
         let both = Parts { landlock: true, seccomp: true, ..Parts::default() };
         let incomplete = [Parts::default(), Parts { landlock: false, ..both }, Parts { seccomp: false, ..both }];
-        let open = spec(Some(4_545), false);
+        let open = spec(vec![4_545], true, false);
         assert_eq!(both.check(&open), Ok(()));
         for parts in incomplete {
-            assert_eq!(parts.check(&spec(None, false)), Ok(()));
+            assert_eq!(parts.check(&spec(Vec::new(), false, false)), Ok(()));
+            assert_eq!(parts.check(&spec(vec![4_222], false, false)), Ok(()), "credentials guard that server, too");
             assert!(parts.check(&open).unwrap_err().contains("the API has no key"), "{parts:?}");
-            assert!(parts.check(&spec(None, true)).unwrap_err().contains("`require_sandbox`"), "{parts:?}");
+            assert!(
+                parts.check(&spec(Vec::new(), false, true)).unwrap_err().contains("`require_sandbox`"),
+                "{parts:?}"
+            );
         }
         let bounded = |memory| Parts { namespaces: true, memory, processes: Bound::Sampling, ..both };
-        assert_eq!(bounded(Bound::Sampling).check(&spec(None, true)), Ok(()), "as its documentation says");
-        assert!(bounded(Bound::None).check(&spec(None, true)).unwrap_err().contains("bounds of memory"));
+        assert_eq!(bounded(Bound::Sampling).check(&spec(Vec::new(), false, true)), Ok(()), "as its documentation says");
+        assert!(bounded(Bound::None).check(&spec(Vec::new(), false, true)).unwrap_err().contains("bounds of memory"));
     }
 }

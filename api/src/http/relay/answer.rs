@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::stream;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{add, hops, left};
 use crate::http::api::Api;
+use crate::http::forwards::Forward;
 use crate::http::links::{Link, Outgoing};
 use crate::http::reply::{Body, BrokenOff, Response};
 
@@ -19,7 +19,7 @@ struct Rest {
     link: Link,
     sent: Outgoing,
     site: Arc<str>,
-    _room: OwnedSemaphorePermit,
+    _forward: Forward,
 }
 
 impl Rest {
@@ -42,12 +42,12 @@ pub(super) fn back(
     api: &Arc<Api>,
     response: hyper::Response<Incoming>,
     (link, sent): (Link, Outgoing),
-    (site, room): (Arc<str>, OwnedSemaphorePermit),
+    (site, forward): (Arc<str>, Forward),
 ) -> Response {
     let (mut head, body) = response.into_parts();
     hops::strip(&mut head.headers);
     let is_empty = body.is_end_stream();
-    let rest = Rest { api: Arc::clone(api), body, link, sent, site, _room: room };
+    let rest = Rest { api: Arc::clone(api), body, link, sent, site, _forward: forward };
     if is_empty {
         rest.end();
         return Response::from_parts(head, Body::empty());

@@ -8,11 +8,11 @@ use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, copy, split};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{hops, left};
 use crate::http::api::Api;
 use crate::http::error::Error;
+use crate::http::forwards::Forward;
 use crate::http::handshake;
 use crate::http::reply::{Body, Response};
 use crate::http::server::Line;
@@ -25,7 +25,7 @@ pub(super) fn join(
     api: &Arc<Api>,
     parts: &mut Parts,
     mut response: hyper::Response<Incoming>,
-    (site, room): (Arc<str>, OwnedSemaphorePermit),
+    (site, forward): (Arc<str>, Forward),
 ) -> Result<Response, Error> {
     let (Some(here), Some(line)) = (parts.extensions.remove::<OnUpgrade>(), parts.extensions.remove::<Line>()) else {
         return Err(handshake::upgrade_required("this connection cannot be upgraded to a WebSocket"));
@@ -45,7 +45,7 @@ pub(super) fn join(
             Err(error) => tracing::debug!(%error, "a WebSocket could not be passed on"),
         }
         // Until here the connection counts as open, and the request as one that is passed on.
-        drop((line, room));
+        drop((line, forward));
     });
     let (mut head, _) = response.into_parts();
     let protocol = head.headers.get(UPGRADE).cloned();

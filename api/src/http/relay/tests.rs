@@ -17,11 +17,15 @@ use super::*;
 use crate::http::elsewhere::tests::Told;
 use crate::http::reply::{Body, BrokenOff};
 use crate::http::server::serve;
-use crate::http::settings::ApiSettings;
+use crate::http::settings::{ApiSettings, Limits};
 use crate::testing::front;
 
 mod giving_away;
+mod shares;
 mod streams;
+
+/// A key as long as one beyond this machine.
+const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 /// A node that is running.
 struct Node {
@@ -58,6 +62,12 @@ impl Node {
     fn count(&self, count: fn(&crate::http::elsewhere::Counts) -> &AtomicU64) -> u64 {
         count(&self.api.elsewhere.counts).load(Ordering::Relaxed)
     }
+}
+
+/// For so few connections that 32 requests are passed on at once.
+fn few_connections() -> ApiSettings {
+    let limits = Limits { connections_max: 64, ..Limits::default() };
+    ApiSettings { api_key: KEY.to_owned(), limits, ..ApiSettings::default() }
 }
 
 async fn listener() -> (TcpListener, SocketAddr) {

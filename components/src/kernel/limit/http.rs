@@ -120,7 +120,10 @@ limits! {
     /// unread has no further streams (`REFUSED_STREAM`); those that read are served.
     pub const ANSWERS_SMALL_BYTES_MAX: usize = 256 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
-    /// A standby of a cluster passes on half as many requests at once, streams and WebSockets included. More: 503.
+    /// A standby of a cluster passes on half as many requests at once, streams and WebSockets included: of clients whose key was not
+    /// found right yet a quarter of them, of those that show none an eighth, of users and named keys with a limited role three quarters
+    /// together with those; one of each kind has one in `POOL_SHARES` of that. Whoever else has shown a right key leaves one in
+    /// `POOL_SHARES` of all to others. More: 503.
     pub const CONNECTIONS_MAX: usize = 20_000;
     /// Open connections of one client that have not shown a valid API key, where one is needed. One client is an IPv4 address, an
     /// IPv6 /64 network, or all loopback addresses. More: the oldest idle one of them is closed.
@@ -134,6 +137,9 @@ limits! {
     pub const CONNECTIONS_LIMITED_MAX: usize = CONNECTIONS_MAX / 8 * 3;
     /// The same of one of them, and at most a quarter of what all of them may have.
     pub const CONNECTIONS_USER_MAX: usize = CONNECTIONS_LIMITED_MAX / 4;
+    /// Keys that the owner of a cluster has found right and that a standby remembers. More: the one is forgotten that was shown longest
+    /// ago, and counts as not found right until it is shown again.
+    pub const KEYS_PROVEN_MAX: usize = 8_192;
     /// HTTP/2 streams that are answered at once on a connection that has not shown a valid API key. More: refused with
     /// `REFUSED_STREAM`.
     pub const STREAMS_KEYLESS_MAX: u64 = 8;

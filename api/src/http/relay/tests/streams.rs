@@ -43,14 +43,13 @@ async fn a_client_that_goes_away_leaves_nothing_behind() {
     let address = owner(endless).await;
     let idle = Arc::strong_count(&answers);
     let standby = Node::at(there(address)).await;
-    let room = standby.api.elsewhere.room.available_permits();
     let mut stream = TcpStream::connect(standby.address).await.unwrap();
     stream.write_all(b"GET /api/agents HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
-    assert_eq!(standby.api.elsewhere.room.available_permits(), room - 1);
+    assert_eq!(standby.api.elsewhere.forwards.taken(), 1);
     assert!(Arc::strong_count(&answers) > idle);
     drop(stream);
-    while standby.api.elsewhere.room.available_permits() < room || Arc::strong_count(&answers) > idle {
+    while standby.api.elsewhere.forwards.taken() > 0 || Arc::strong_count(&answers) > idle {
         tokio::task::yield_now().await;
     }
 }
@@ -74,8 +73,8 @@ fn twice(mut request: Request<Incoming>) -> Done {
     })
 }
 
-/// A socket that is open through the standby.
-async fn socket(standby: &Node) -> TcpStream {
+/// What the standby says to one who asks for a socket, and the connection.
+async fn asked(standby: &Node) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(standby.address).await.unwrap();
     let request = "GET /api/agents/6f9619ff-8b86-d011-b42d-00cf4fc964ff/ws HTTP/1.1\r\nhost: localhost\r\n\
                    connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n";
@@ -84,7 +83,12 @@ async fn socket(standby: &Node) -> TcpStream {
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
     }
-    let head = String::from_utf8(head).unwrap();
+    (stream, String::from_utf8(head).unwrap())
+}
+
+/// A socket that is open through the standby.
+async fn socket(standby: &Node) -> TcpStream {
+    let (stream, head) = asked(standby).await;
     assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("upgrade: websocket"), "{head}");
     stream
 }
@@ -92,7 +96,6 @@ async fn socket(standby: &Node) -> TcpStream {
 #[tokio::test]
 async fn sockets_are_passed_on_until_one_end_closes() {
     let standby = Node::at(there(owner(twice).await)).await;
-    let room = standby.api.elsewhere.room.available_permits();
     let mut stream = socket(&standby).await;
     for word in [b"hello", b"again"] {
         stream.write_all(word).await.unwrap();
@@ -101,9 +104,9 @@ async fn sockets_are_passed_on_until_one_end_closes() {
         assert_eq!(said[..5], said[5..]);
         assert_eq!(&said[..5], word);
     }
-    assert_eq!(standby.api.elsewhere.room.available_permits(), room - 1);
+    assert_eq!(standby.api.elsewhere.forwards.taken(), 1);
     drop(stream);
-    while standby.api.elsewhere.room.available_permits() < room {
+    while standby.api.elsewhere.forwards.taken() > 0 {
         tokio::task::yield_now().await;
     }
     // One of a node that stops ends at once, however little is said.
@@ -111,4 +114,18 @@ async fn sockets_are_passed_on_until_one_end_closes() {
     standby.stop();
     assert_eq!(stream.read(&mut [0; 16]).await.unwrap_or(0), 0);
     standby.served.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_socket_takes_a_place_of_its_clients_share() {
+    // Strangers of an address have one place.
+    let standby = Node::of(there(owner(twice).await), few_connections()).await;
+    let open = socket(&standby).await;
+    let (_, refused) = asked(&standby).await;
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    drop(open);
+    while standby.api.elsewhere.forwards.taken() > 0 {
+        tokio::task::yield_now().await;
+    }
+    socket(&standby).await;
 }

@@ -7,6 +7,8 @@
 //! | `watch` | when a standby takes over |
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
+//! | `follow` | applies entries as they come |
+//! | `takeover` | waits for the servers that a takeover needs, and takes over |
 //! | `giving` | gives the world away in order: what was begun is answered first |
 //! | `lease` | lets an owner know that the world is still its own |
 //! | `namesake` | of two nodes with one name, the later one ends |
@@ -28,6 +30,7 @@
 mod claims;
 pub mod config;
 mod files;
+mod follow;
 mod giving;
 mod hole;
 mod join;
@@ -42,6 +45,7 @@ mod seals;
 mod service;
 mod start;
 mod synced;
+mod takeover;
 mod talk;
 mod trim;
 mod verify;

@@ -21,6 +21,7 @@
 //! | `words` | tells what nodes say just now from what others say, or repeat |
 //! | `claims` | what is believed of that |
 //! | `verify` | compares the stores of all nodes |
+//! | `servers` | the journal by itself, without a node |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
 //!
@@ -42,6 +43,7 @@ mod nats;
 mod node;
 mod progress;
 mod seals;
+mod servers;
 mod service;
 mod start;
 mod synced;
@@ -55,6 +57,7 @@ mod words;
 use crate::kernel::domain::Domain;
 
 pub(crate) use node::Running;
+pub use servers::JournalServers;
 pub(crate) use start::{Clustered, Parts};
 
 /// What this domain brings.

@@ -137,8 +137,8 @@ impl Node {
         if !self.wait_until_ready()? {
             return Ok(());
         }
-        let Some(mut store) = self.join()? else { return Ok(()) };
         self.prepare();
+        let Some(mut store) = self.join()? else { return Ok(()) };
         // Others are heard all the time, also while this node joins.
         let (mut began, mut not_before) = (boot_time(), 0);
         while !self.is_stopping() {

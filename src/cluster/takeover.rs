@@ -14,7 +14,7 @@ use crate::kernel::exchange;
 use crate::kernel::store::{Error, Store};
 
 /// Servers that answer within this time have not been waited for.
-const AT_ONCE: Duration = Duration::from_millis(250);
+const AT_ONCE: Duration = Duration::from_millis(500);
 /// How long it is waited for them before it is looked whether the world is still for this node.
 const WAIT: Duration = Duration::from_secs(1);
 /// How long they may take from then on.

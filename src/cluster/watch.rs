@@ -34,15 +34,7 @@ impl Watch {
     /// Looks for owners, as it has since `began`, and is not due before `not_before`: one that gave the world up because it could not
     /// go on leaves it to others first.
     pub(super) fn new(began: u64, not_before: u64) -> Self {
-        Self {
-            began,
-            opener: None,
-            is_closed: false,
-            lost_since: None,
-            named: None,
-            not_before,
-            has_waited: false,
-        }
+        Self { began, opener: None, is_closed: false, lost_since: None, named: None, not_before, has_waited: false }
     }
 
     /// The servers did not answer while it was due, and do again: the best standby comes first once more, for another one may have

@@ -60,7 +60,8 @@ fn the_owner_and_the_server_that_leads_the_stream_are_lost_together() {
     loaders.into_iter().for_each(|loader| loader.join().expect("a client does not panic"));
     until("every list can be read through every node", || load.read_all().then_some(()));
     assert_eq!(load.anomalies(), [], "{}", cluster.said());
-    let failed: Vec<String> = cluster.nodes.iter().flat_map(|node| node.logged("could not take the world over")).collect();
+    let failed: Vec<String> =
+        cluster.nodes.iter().flat_map(|node| node.logged("could not take the world over")).collect();
     assert_eq!(failed, Vec::<String>::new(), "none is tried before the servers answer");
 }
 

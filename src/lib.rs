@@ -1,5 +1,9 @@
 //! The daemon: the kernel, the domains over it, and what wires both.
 
+/// Tests of this crate and those beside it share code, which names the crate alike.
+#[cfg(test)]
+extern crate self as agentsvc;
+
 pub mod a2a;
 pub mod agent;
 pub mod approval;

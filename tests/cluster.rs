@@ -7,6 +7,8 @@
 //! AGENTSVC_CLUSTER_FAULTS=10000 cargo test --test cluster faults       by hand
 //! ```
 
+#[path = "cluster/conformance.rs"]
+mod conformance;
 #[path = "cluster/disasters.rs"]
 mod disasters;
 #[path = "cluster/faults.rs"]
@@ -26,5 +28,7 @@ mod proxy;
 #[path = "cluster/servers.rs"]
 mod servers;
 mod support;
+#[path = "cluster/takeover.rs"]
+mod takeover;
 #[path = "cluster/uploads.rs"]
 mod uploads;

@@ -102,7 +102,11 @@ impl Joining<'_> {
     /// Builds the store anew: of the copy that an entry names, else of the newest one that the journal goes on from, else of
     /// nothing. What was there is kept when it was another world.
     fn rebuild(&self, store: Store, rebase: Option<(&str, Position)>, is_other: bool) -> Result<Store, Problem> {
-        tracing::warn!(keeps_the_old_one = is_other, "the store of this node is built anew");
+        if is_other {
+            tracing::warn!("the store of this node is that of another world, and is built anew");
+        } else {
+            tracing::info!("the journal does not go back to the store of this node, which is built anew");
+        }
         if !Exchange::is_store_free(store) {
             return Err(Problem::Failed(Error::Journal("the old store is still being read".to_owned())));
         }

@@ -24,6 +24,8 @@ const ALONE_MS: u64 = 2_000;
 /// Milliseconds for which an owner answers reads behind an entry that a majority of the servers has taken from it: another node may
 /// have taken over since then. Beats say less, for a server that is cut off hands on those of its own nodes, too.
 const LEASE_MS: u64 = 2_000;
+/// Milliseconds in which a node that starts may find the servers, and make what is not there, before something is wrong.
+const NEW_MS: u64 = 3_000;
 /// Other nodes that are kept in mind; the one that is silent for the longest time makes room for another.
 pub(super) const NODES_MAX: usize = 64;
 
@@ -335,6 +337,11 @@ impl Members {
         }
     }
 
+    /// What is wrong with what began at `since`, unless that is so new that it may well be like this.
+    pub(super) fn unless_new(&self, since: u64, problem: String) -> Option<String> {
+        (self.now() - since >= NEW_MS).then_some(problem)
+    }
+
     /// What is wrong with `about`.
     pub(super) fn problem(&self, about: &'static str) -> Option<String> {
         self.problems.lock().get(about).cloned()
@@ -387,6 +394,18 @@ pub(super) mod tests {
         assert_eq!(members.role(), Role::Standby { owner });
         now.fetch_add(1, Ordering::Relaxed);
         assert_eq!(members.role(), Role::Standby { owner: None });
+    }
+
+    #[test]
+    fn that_a_node_does_not_know_the_servers_yet_is_no_problem_when_it_starts() {
+        let now = Arc::new(AtomicU64::new(10_000));
+        let members = at(&now);
+        let problem = || members.unless_new(10_000, "no server answers".to_owned());
+        assert_eq!(problem(), None);
+        now.fetch_add(NEW_MS - 1, Ordering::Relaxed);
+        assert_eq!(problem(), None);
+        now.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(problem().as_deref(), Some("no server answers"));
     }
 
     #[test]

@@ -8,6 +8,8 @@
 //! | `join` | makes the store of a node one that the journal goes on from |
 //! | `node` | follows the journal, takes the world over and gives it up: one thread |
 //! | `panics` | ends a node in which something has panicked |
+//! | `follow` | applies entries as they come |
+//! | `takeover` | waits for the servers that a takeover needs, and takes over |
 //! | `giving` | gives the world away in order: what was begun is answered first |
 //! | `lease` | lets an owner know that the world is still its own |
 //! | `namesake` | of two nodes with one name, the later one ends |
@@ -20,6 +22,7 @@
 //! | `words` | tells what nodes say just now from what others say, or repeat |
 //! | `claims` | what is believed of that |
 //! | `verify` | compares the stores of all nodes |
+//! | `servers` | the journal by itself, without a node |
 //! | `service` | what the API asks of the cluster |
 //! | `start` | puts these together |
 //!
@@ -29,6 +32,7 @@
 mod claims;
 pub mod config;
 mod files;
+mod follow;
 mod giving;
 mod hole;
 mod join;
@@ -41,9 +45,11 @@ mod node;
 mod panics;
 mod progress;
 mod seals;
+mod servers;
 mod service;
 mod start;
 mod synced;
+mod takeover;
 mod talk;
 mod trim;
 mod verify;
@@ -53,6 +59,7 @@ mod words;
 use crate::kernel::domain::Domain;
 
 pub(crate) use node::Running;
+pub use servers::JournalServers;
 pub(crate) use start::{Clustered, Parts};
 
 /// What this domain brings.

@@ -13,19 +13,18 @@ use agentsvc_api::http::bridge::Intake;
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use super::join::{Joining, Problem, is_alone, tail_of};
+use super::join::{Joining, Problem};
 use super::lease::Lease;
 use super::members::Members;
 use super::moment::boot_time;
 use super::nats::{NotReady, Wire};
 use super::panics;
 use super::progress::ALONE;
-use super::synced::Synced;
 use super::trim::Trimming;
-use super::watch::Watch;
+use super::watch::{AGAIN_MS, Watch};
 use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::store::journal::Marked;
-use crate::kernel::store::journal::entry::{Body, Position};
+use crate::kernel::store::journal::entry::Position;
 use crate::kernel::store::{Error, Store};
 
 /// How long one look for entries takes, and so how soon everything else is noticed.
@@ -105,7 +104,7 @@ impl Running {
 }
 
 /// Why following ended.
-enum Followed {
+pub(super) enum Followed {
     /// It is for this node to take over.
     Due,
     /// The store is not one that the journal goes on from any more.
@@ -142,10 +141,13 @@ impl Node {
         if !self.wait_until_ready()? {
             return Ok(());
         }
+        self.prepare();
         let Some(mut store) = self.join()? else { return Ok(()) };
-        let mut has_failed = false;
+        // Others are heard all the time, also while this node joins.
+        let (mut began, mut not_before) = (boot_time(), 0);
         while !self.is_stopping() {
-            match self.follow(&store, has_failed).map_err(|error| error.to_string())? {
+            let watch = Watch::new(began, not_before);
+            match self.follow(&store, watch).map_err(|error| error.to_string())? {
                 Followed::Stopped => break,
                 Followed::Ends(text) => return Err(text),
                 Followed::Lost(rebase) => {
@@ -161,12 +163,13 @@ impl Node {
                     };
                 }
                 Followed::Due => match self.take_over(store)? {
-                    Some(back) => (store, has_failed) = (back, true),
+                    Some((back, rest_ms)) => (store, not_before) = (back, boot_time() + rest_ms),
                     None => match self.own()? {
                         Owned::Stopped => break,
-                        Owned::Given { has_failed: failed } => {
+                        Owned::Given { has_failed } => {
                             let Some(given) = self.exchange.give_away() else { break };
-                            (store, has_failed) = (given, failed);
+                            (store, began) = (given, boot_time());
+                            not_before = if has_failed { began + AGAIN_MS } else { 0 };
                         }
                     },
                 },
@@ -181,6 +184,7 @@ impl Node {
 
     /// Waits until the journal can be used; false when the daemon stops before.
     fn wait_until_ready(&self) -> Result<bool, String> {
+        let began = self.members.now();
         while !self.is_stopping() {
             match self.wire.wait(self.wire.ready()) {
                 Ok(()) => {
@@ -188,7 +192,9 @@ impl Node {
                     return Ok(true);
                 }
                 Err(NotReady::Refused(text)) => return Err(text),
-                Err(NotReady::Unavailable(text)) => self.members.set_problem("journal", Some(text)),
+                Err(NotReady::Unavailable(text)) => {
+                    self.members.set_problem("journal", self.members.unless_new(began, text));
+                }
             }
             std::thread::sleep(PAUSE);
         }
@@ -229,104 +235,6 @@ impl Node {
             return Err("the store of this node is still being read, and must be built anew".to_owned());
         }
         self.again(|joining| joining.join(rebase.as_ref().map(|(name, position)| (name.as_str(), *position))))
-    }
-
-    /// Applies entries as they come, until something else is to be done.
-    fn follow(&self, store: &Store, has_failed: bool) -> Result<Followed, Error> {
-        let Self { wire, members, .. } = self;
-        let mut tail = match tail_of(store, wire) {
-            Ok(tail) => tail,
-            Err(Error::Journal(_) | Error::Lost { .. } | Error::Trimmed { .. }) => return Ok(Followed::Lost(None)),
-            Err(error) => return Err(error),
-        };
-        store.watch_marks(self.marked.clone());
-        let mut watch = Watch::new(has_failed, boot_time());
-        let mut synced = Synced::new(store, members, self.is_eager)?;
-        members.standing.note(&store.position()?);
-        members.set_role(NodeRole::Standby);
-        // A world of a daemon that was alone stays as it is until the journal goes on from it.
-        let mut is_alone = is_alone(store)?;
-        loop {
-            if self.is_stopping() {
-                return Ok(Followed::Stopped);
-            }
-            if let Some(text) = members.must_give_way() {
-                return Ok(Followed::Ends(text));
-            }
-            while let Ok(event) = self.events.try_recv() {
-                if let Event::Panicked(text) = event {
-                    return Ok(Followed::Ends(text));
-                }
-                refuse(event);
-            }
-            match tail.next_within(LOOK) {
-                Ok(Some(entry)) => {
-                    match &entry.body {
-                        Body::Open { .. } | Body::Close if is_alone => {}
-                        // Joining refuses it: two worlds cannot be joined.
-                        Body::Step { .. } if is_alone => return Ok(Followed::Lost(None)),
-                        _ => {
-                            match store.apply(&entry) {
-                                Err(Error::Rebased { snapshot }) => {
-                                    return Ok(Followed::Lost(Some((snapshot, entry.position))));
-                                }
-                                applied => applied?,
-                            }
-                            is_alone = false;
-                        }
-                    }
-                    members.standing.note(&entry.position);
-                    watch.note(&entry, boot_time());
-                    members.set_problem("reading", None);
-                    self.tries.set(0);
-                    members.lacks_nothing();
-                }
-                Ok(None) => {}
-                Err(error @ Error::Journal(_)) => {
-                    members.set_problem("reading", Some(error.to_string()));
-                    std::thread::sleep(PAUSE);
-                }
-                Err(Error::Lost { index }) => return Ok(Followed::Hole(index.max(store.position()?.index + 1))),
-                // Joining says what is to be done.
-                Err(Error::Diverged { .. } | Error::Trimmed { .. }) => return Ok(Followed::Lost(None)),
-                Err(error) => return Err(error),
-            }
-            synced.look(store, wire, members)?;
-            if watch.is_due(members) {
-                return Ok(Followed::Due);
-            }
-        }
-    }
-
-    /// Opens the world and brings it to life. Gives the store back when that did not succeed.
-    fn take_over(&mut self, store: Store) -> Result<Option<Store>, String> {
-        let began = boot_time();
-        self.members.set_role(NodeRole::Moving);
-        let watch = store.watch();
-        let taken = self.exchange.take_over(store, self.intake.take(), (self.entry)(), self.is_first_run);
-        match taken {
-            Ok(()) => {
-                self.is_first_run = false;
-                self.members.set_next(None);
-                self.members.set_role(NodeRole::Owner);
-                // Standbys refuse requests until they know where to send them.
-                if let Err(error) = self.wire.wait(super::talk::say(&self.wire, &self.members)) {
-                    tracing::debug!(%error, "the other nodes will be told soon that this one owns the world");
-                }
-                let epoch = self.members.standing.epoch.load(Ordering::Acquire);
-                tracing::info!(epoch, ms = boot_time() - began, "this node owns the world");
-                Ok(None)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "this node could not take the world over");
-                while !watch.is_closed_within(PAUSE) {
-                    if self.is_stopping() {
-                        return Err("the daemon stops while its store is being read".to_owned());
-                    }
-                }
-                Store::open(&*self.world_dir).map(Some).map_err(|error| error.to_string())
-            }
-        }
     }
 
     /// Runs the world until another node has it.
@@ -395,7 +303,7 @@ impl Node {
 }
 
 /// Answers what only an owner does.
-fn refuse(event: Event) {
+pub(super) fn refuse(event: Event) {
     if let Event::Move { done, .. } = event {
         drop(done.send(Err(ClusterError::NotOwner)));
     }

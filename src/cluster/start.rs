@@ -211,10 +211,11 @@ fn secret(cluster: &str) -> Result<[u8; 32], String> {
 
 /// Looks now and then how the stream and its servers are.
 async fn look_at_servers(wire: Arc<Wire>, members: Arc<Members>, shown: Arc<Shown>) {
+    let began = members.now();
     loop {
         let found = wire.shown().await;
         let problem = match &found {
-            Err(error) => Some(error.to_string()),
+            Err(error) => members.unless_new(began, error.to_string()),
             Ok((_, servers)) => {
                 let away: Vec<_> = servers.iter().filter(|it| it.is_offline).map(|it| it.name.as_str()).collect();
                 (!away.is_empty()).then(|| format!("NATS servers are away: {}", away.join(", ")))

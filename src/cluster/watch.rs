@@ -10,7 +10,7 @@ const RANK_MS: u64 = 500;
 /// Milliseconds in which a node that has opened the world says so.
 const OPENING_MS: u64 = 1_000;
 /// Milliseconds before a standby that failed to take over tries again.
-const AGAIN_MS: u64 = 2_000;
+pub(super) const AGAIN_MS: u64 = 2_000;
 
 /// What a standby has seen of owners.
 pub(super) struct Watch {
@@ -26,14 +26,26 @@ pub(super) struct Watch {
     named: Option<String>,
     /// Not before this moment.
     not_before: u64,
+    /// It was due, and had to wait until the servers answered.
+    has_waited: bool,
 }
 
 impl Watch {
-    /// Begins to look for owners. One that has just failed to take over, or gave the world up because it could not go on,
-    /// leaves it to others first. It is `began` now.
-    pub(super) fn new(has_failed: bool, began: u64) -> Self {
-        let not_before = if has_failed { began + AGAIN_MS } else { began };
-        Self { began, opener: None, is_closed: false, lost_since: None, named: None, not_before }
+    /// Looks for owners, as it has since `began`, and is not due before `not_before`: one that gave the world up because it could not
+    /// go on leaves it to others first.
+    pub(super) fn new(began: u64, not_before: u64) -> Self {
+        Self { began, opener: None, is_closed: false, lost_since: None, named: None, not_before, has_waited: false }
+    }
+
+    /// The servers did not answer while it was due, and do again: the best standby comes first once more, for another one may have
+    /// had their answer sooner.
+    pub(super) fn rank_anew(&mut self) {
+        (self.lost_since, self.has_waited) = (None, true);
+    }
+
+    /// Did it wait for the servers, since there was an owner?
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// An entry was applied, at `now`.
@@ -41,7 +53,7 @@ impl Watch {
         match &entry.body {
             Body::Open { node } => {
                 self.opener = Some((node.clone().into_owned(), now));
-                (self.is_closed, self.lost_since, self.named) = (false, None, None);
+                (self.is_closed, self.lost_since, self.named, self.has_waited) = (false, None, None, false);
             }
             Body::Close => self.is_closed = true,
             _ => {}
@@ -60,7 +72,7 @@ impl Watch {
         }
         let is_owned = || members.owner().is_some() || members.is_being_finished() || self.is_opening(members, now);
         if !self.is_closed && is_owned() {
-            self.lost_since = None;
+            (self.lost_since, self.has_waited) = (None, false);
             return false;
         }
         if !self.is_closed && now - self.began < SILENCE_MS {
@@ -102,7 +114,7 @@ mod tests {
             let now = Arc::new(AtomicU64::new(10_000));
             let members = at(&now);
             members.set_role(NodeRole::Standby);
-            Self { watch: Watch::new(false, 10_000), now, members }
+            Self { watch: Watch::new(10_000, 0), now, members }
         }
 
         /// After `ms` in which these say what they are, four times a second; is it due then?
@@ -176,6 +188,32 @@ mod tests {
         standby.members.hear(super::super::members::tests::naming("a", "b"));
         standby.read(Body::Close);
         assert!(standby.watch.is_due(&standby.members), "it is named");
+    }
+
+    #[test]
+    fn one_that_joins_anew_has_heard_the_others_all_along() {
+        let mut standby = Standby::new();
+        assert!(!standby.after(3_000, &[("a", NodeRole::Owner)]));
+        assert!(!standby.after(SILENCE_MS - 1, &[]));
+        standby.now.fetch_add(1, Ordering::Relaxed);
+        standby.watch = Watch::new(10_000, 0);
+        assert!(standby.watch.is_due(&standby.members), "it does not begin to listen now");
+        let now = standby.now.load(Ordering::Relaxed);
+        standby.watch = Watch::new(10_000, now + AGAIN_MS);
+        assert!(!standby.after(AGAIN_MS - 1, &[]), "it leaves the world to others");
+        assert!(standby.after(1, &[]));
+    }
+
+    #[test]
+    fn when_the_servers_answer_again_the_best_standby_comes_first() {
+        let mut standby = Standby::new();
+        let others = [("a", NodeRole::Standby)];
+        assert!(standby.after(SILENCE_MS + RANK_MS, &others) && !standby.watch.has_waited());
+        standby.watch.rank_anew();
+        assert!(!standby.after(RANK_MS - 1, &others) && standby.watch.has_waited());
+        assert!(standby.after(1, &others), "the other one has not taken over");
+        standby.read(Body::Open { node: "a".into() });
+        assert!(!standby.watch.has_waited() && !standby.watch.is_due(&standby.members));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_components::Actor;
+use agentsvc_api::http::error_codes::MOVING;
+use agentsvc_components::kernel::error_codes::LOADING;
+use agentsvc_components::{Actor, Refusal};
 use agentsvc_systems::audit::NoteAction;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -67,7 +69,32 @@ pub(crate) fn start_entry(front: &ApiAdapter) -> Entry {
 /// The stop goes on the trail while the world still takes commands.
 pub(crate) fn note_stop(front: &ApiAdapter, runtime: &Runtime) {
     let entry = NoteAction { kind: audit_kinds::DAEMON_STOPPED, agent: None, details: json!({}) };
-    if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
-        tracing::warn!(%refusal, "the stop could not be recorded in the audit log");
+    match runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
+        Ok(_) => {}
+        Err(refusal) if is_elsewhere(&refusal) => {
+            tracing::info!("no world runs in this process, so its stop is not in the audit log");
+        }
+        Err(refusal) => tracing::warn!(%refusal, "the stop could not be recorded in the audit log"),
+    }
+}
+
+/// Does the refusal say that there is no world here: it is that of another node, or was not loaded yet?
+fn is_elsewhere(refusal: &Refusal) -> bool {
+    refusal.code.is_some_and(|code| [LOADING.as_str(), MOVING.as_str()].contains(&code.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::http::bridge::{bridge, exchanging, moving};
+    use agentsvc_systems::world::GetStats;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_without_a_world_has_nowhere_to_record_its_stop() {
+        let (not_loaded, _intake) = bridge();
+        assert!(is_elsewhere(&not_loaded.ask(GetStats).await.unwrap_err()));
+        assert!(is_elsewhere(&moving()), "it is another node's");
+        assert!(!is_elsewhere(&exchanging()) && !is_elsewhere(&Refusal::busy("too much waits", 1)));
     }
 }

@@ -115,6 +115,16 @@ pub enum Error {
     Fatal(String),
 }
 
+impl Error {
+    /// Why a world did not come to life, for those who do not know the daemon: what its store or its journal said is told as it is.
+    fn of_world(self) -> exchange::Error {
+        match self {
+            Self::Store(error) => error.into(),
+            other => other.into(),
+        }
+    }
+}
+
 pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::System { what, source }
 }

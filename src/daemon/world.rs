@@ -268,7 +268,7 @@ impl Host for WorldContext {
         entry: Entry,
         first: bool,
     ) -> Result<Box<dyn World>, crate::kernel::exchange::Error> {
-        Ok(Box::new(self.begin(store, intake, entry, first)?))
+        Ok(Box::new(self.begin(store, intake, entry, first).map_err(Error::of_world)?))
     }
 
     fn try_out(&self, records: Records, now: Timestamp) -> Result<(), String> {

@@ -356,6 +356,7 @@ impl SnapshotService for Snapshots {
     fn restore(&self, actor: Actor, id: Uuid) -> Result<Restored, Refusal> {
         self.exchange.counted("snapshot", || {
             let snapshot = self.found(id)?;
+            self.exchange.may_replace()?;
             let _turn = self.my_turn()?;
             let _next = self.exchange.claim_next()?;
             let restored = self.put_back(actor, snapshot);

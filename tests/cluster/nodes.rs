@@ -130,8 +130,13 @@ impl Node {
 
     /// The errors that it logged.
     pub(crate) fn errors(&self) -> Vec<String> {
+        self.logged("ERROR")
+    }
+
+    /// What it logged at this level.
+    pub(crate) fn logged(&self, level: &str) -> Vec<String> {
         let text = fs::read_to_string(self.home.path().join("stderr.txt")).unwrap_or_default();
-        text.lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect()
+        text.lines().filter(|line| line.contains(level)).map(str::to_owned).collect()
     }
 
     /// What it wrote to stderr, its last lines.

@@ -1,19 +1,30 @@
 //! What a journal needs of an engine: of two appends that expect the same number, one is taken. Servers whose comparison is broken
-//! in clusters, as that of NATS 2.9 is, fail here.
+//! in clusters, as that of NATS 2.9 is, fail here. And what every journal must do, asked of the one that they keep.
 
 use std::fmt::Display;
+use std::fs;
 use std::time::Duration;
 
+use agentsvc::cluster::JournalServers;
+use agentsvc::kernel::store::Store;
+use agentsvc::kernel::store::writer::CommitQueue;
+use agentsvc_components::kernel::record::{Op, Space};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
 
-use super::servers::{SERVERS, Servers};
+use super::conformance::{conforms, one_of_two_is_taken};
+use super::nodes::STREAM;
+use super::servers::{PASSWORD, SERVERS, Servers, USER};
 use crate::support::clients::skipped;
 
 /// Pairs of appends.
 const ROUNDS: u64 = 200;
 const SUBJECT: &str = "probe.0";
+/// Opens that two nodes try at the same moment: each reads the whole journal.
+const RACES: u8 = 10;
+/// Rows that are erased, more than one entry takes.
+const ROWS: u32 = 6_000;
 
 /// Appends what must become `number`; gives the number that it got.
 async fn append(context: &Context, number: u64) -> Result<u64, String> {
@@ -57,4 +68,41 @@ fn of_two_appends_that_expect_the_same_number_one_is_taken() {
         let early = append(&one, ROUNDS + 2).await;
         assert!(early.is_err(), "one before which another is missing: {early:?}");
     });
+}
+
+/// Rows of content, and who erases most of them.
+fn rows() -> Vec<Op> {
+    (0..ROWS).map(|row| Op { space: Space::Content, key: key(row), value: Some(vec![7; 200]) }).collect()
+}
+
+fn key(row: u32) -> Vec<u8> {
+    [&b"k"[..], &row.to_be_bytes()].concat()
+}
+
+fn erase(_: &Store, queue: CommitQueue) {
+    for rows in (0..ROWS - 10).collect::<Vec<_>>().chunks(500) {
+        queue.erase(rows.iter().map(|row| key(*row)).collect()).expect("the writer goes on");
+    }
+}
+
+#[test]
+fn the_journal_of_the_servers_does_what_every_journal_must() {
+    if skipped() {
+        return;
+    }
+    let servers = Servers::start();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let credentials = home.path().join("nats.user");
+    fs::write(&credentials, format!("{USER}:{PASSWORD}")).expect("a file can be written");
+    let urls: Vec<String> = (0..SERVERS).map(|at| format!("nats://{}", servers.address(at))).collect();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");
+    let connect = || {
+        JournalServers::connect(&urls, credentials.clone(), &[7; 32], runtime.handle()).expect("the servers are fit")
+    };
+    let nodes = connect();
+    conforms(&|| nodes.journal(), rows(), (usize::try_from(ROWS).unwrap_or_default() - 100, &erase));
+    // In a stream of its own: the readers of these count what is in it.
+    servers.remove(STREAM);
+    let nodes = connect();
+    one_of_two_is_taken(&|| nodes.journal(), RACES, true);
 }

@@ -183,6 +183,21 @@ impl Servers {
         assert!(erased.expect("an entry can be erased"));
     }
 
+    /// Removes a stream.
+    pub(crate) fn remove(&self, name: &str) {
+        let removed = self.ask(async |context| context.delete_stream(name).await.map(drop));
+        removed.expect("a stream can be removed");
+    }
+
+    /// When a stream was made, and when its first message came, in nanoseconds since 1970.
+    pub(crate) fn began(&self, name: &str) -> (i128, i128) {
+        self.ask(async |context| {
+            let stream = context.get_stream(name).await.expect("the stream is there");
+            let info = stream.cached_info();
+            (info.created.unix_timestamp_nanos(), info.state.first_timestamp.unix_timestamp_nanos())
+        })
+    }
+
     fn ask<T>(&self, work: impl AsyncFnOnce(Context) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(async { work(jetstream::new(self.connect(0).await)).await })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use agentsvc_components::approval::Approval;
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::job::TryEnd;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::task::Task;
 use agentsvc_components::trigger::FireOutcome;
@@ -117,6 +118,10 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("end of the process", "Torn", "some kept"),
     ("compaction", "", "completed"),
     ("compaction", "", "failed"),
+    ("scan of a reply", "", "done"),
+    ("scan of a reply", "", "failed"),
+    ("scan of a reply", "", "lost"),
+    ("scan of a reply", "", "retry"),
 ];
 
 /// Transitions taken, and how often.
@@ -190,6 +195,17 @@ impl Coverage {
                 }
             }
         }
+    }
+
+    /// A try to scan what another agent wrote has ended.
+    pub(crate) fn scan(&mut self, end: &TryEnd) {
+        let end = match end {
+            TryEnd::Done(_) => "done",
+            TryEnd::Failed(_) => "failed",
+            TryEnd::Lost(_) => "lost",
+            TryEnd::Retry { .. } => "retry",
+        };
+        self.note("scan of a reply", "", end, 1);
     }
 
     /// The process ends, and so many of the steps that wait for a sync are there afterwards.

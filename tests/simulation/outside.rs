@@ -8,7 +8,7 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::id::JobId;
-use agentsvc_components::kernel::job::{JobOutcome, RunJob};
+use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::proactive_memory::MemoryEntryId;
@@ -22,9 +22,11 @@ use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::a2a::outbound::{ASK, SEND};
 use agentsvc_systems::config::taint::TaintPolicy;
+use agentsvc_systems::injection::shield;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::proactive_memory::keys::companions;
 use agentsvc_systems::proactive_memory::{MEMORIZE, MEMORIZE_BY_MODEL};
+use agentsvc_systems::turn::{Reply, SCAN_REPLY};
 use agentsvc_systems::{channel, delivery};
 
 use super::harness::{ANSWER, CONTEXT, Harness};
@@ -214,6 +216,7 @@ fn come_back(harness: &mut Harness, out: Out) {
                 SEND | ASK => a2a_outbound::answer(harness),
                 channel::SEND => chats::answer(harness),
                 delivery::NAME => deliveries::answer(harness),
+                SCAN_REPLY => scan(harness, &run),
                 _ => webhooks::answer(harness),
             };
             deliver(harness, JobOutcome(run.attempt, end));
@@ -282,6 +285,23 @@ pub(crate) fn lose(harness: &mut Harness) {
     let at = harness.rng.below(harness.outside.out.len());
     let out = harness.outside.out.swap_remove(at);
     harness.outside.lost.push(out);
+}
+
+/// What becomes of a scan of what another agent wrote. It comes late, or not before the next start, as everything may.
+fn scan(harness: &mut Harness, run: &RunJob) -> TryEnd {
+    let end = match harness.rng.below(10) {
+        0 => TryEnd::Failed("there is no thread for it".to_owned()),
+        1 => TryEnd::Lost("it took too long".to_owned()),
+        2 => TryEnd::Retry { after_ms: None, reason: "too much is scanned".to_owned() },
+        3 => TryEnd::Done("this is no report".to_owned()),
+        _ => {
+            let reply: Reply = serde_json::from_str(&run.input).expect("what the world wrote");
+            let shielded = shield(harness.settings.security.prompt_injection, &reply.source, reply.content).here();
+            TryEnd::Done(serde_json::to_string(&shielded).expect("plain data"))
+        }
+    };
+    harness.coverage.scan(&end);
+    end
 }
 
 fn summary(harness: &mut Harness, call: &SummaryCall) -> SummaryEnd {

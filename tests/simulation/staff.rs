@@ -2,6 +2,7 @@
 
 use agentsvc_components::Actor;
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::taint::{Taint, UntrustedContent};
 use agentsvc_components::schedule::ScheduleKind;
@@ -61,7 +62,11 @@ const FAILURES: &[FailureCode] = &[
 pub(crate) fn model(harness: &mut Harness, call: &ModelCall) -> ModelEnd {
     let is_aborted = harness.outside.is_aborted(call.attempt) && harness.rng.chance(80);
     let usage = Usage::of(harness.rng.below(CONTEXT as usize) as u64, harness.rng.below(ANSWER as usize) as u64);
-    let said = text_block(harness.text("said"));
+    let mut text = harness.text("said");
+    if is_wordy(call) {
+        text.extend(std::iter::repeat_n(" and more", limit::SCAN_INLINE_BYTES_MAX / 8));
+    }
+    let said = text_block(text);
     let answer = |blocks, stop| ModelAnswer {
         blocks,
         usage,
@@ -96,6 +101,11 @@ pub(crate) fn model(harness: &mut Harness, call: &ModelCall) -> ModelEnd {
         53..55 => ModelEnd::Answered(answer(Vec::new(), StopReason::End)),
         _ => ModelEnd::Answered(answer(vec![said], StopReason::End)),
     }
+}
+
+/// Is what the model of this turn says longer than the world scans in a step?
+fn is_wordy(call: &ModelCall) -> bool {
+    (call.turn().0.as_u128() >> 16).is_multiple_of(16)
 }
 
 /// Does the model of this turn want the same thing over and over?

@@ -1,5 +1,6 @@
 //! Tests of the routes of clusters, with a cluster that does as it is told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::ready;
@@ -150,6 +151,23 @@ async fn the_cluster_its_nodes_and_its_world_are_shown() {
     assert!(metrics.contains("agentsvc_cluster_journal_alone 1"));
     for line in ["agentsvc_cluster_owner 1", "agentsvc_cluster_epoch 3", "agentsvc_cluster_lag{node=\"c\"} 2"] {
         assert!(metrics.lines().any(|shown| shown == line), "{line}");
+    }
+}
+
+/// What clusters add to the metrics is not there in the tests of the dashboard, whose daemon is alone.
+#[tokio::test]
+async fn the_dashboard_and_the_guide_name_every_metric_of_a_cluster_and_no_other() {
+    let (api, _) = of(Role::Owner, None);
+    let metrics = reply::text(get(&api, "/api/metrics").await).await;
+    let families: Vec<&str> =
+        metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let is_ours = |name: &&str| name.starts_with("agentsvc_cluster_") || *name == "agentsvc_http_forwarded_total";
+    let ours: BTreeSet<&str> = families.into_iter().filter(is_ours).collect();
+    assert!(ours.len() > 7, "{ours:?}");
+    for text in [include_str!("../../../docs/grafana.json"), include_str!("../../../docs/cluster-guide.md")] {
+        let words = text.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '_'));
+        let named: BTreeSet<&str> = words.filter(is_ours).collect();
+        assert_eq!(named, ours);
     }
 }
 

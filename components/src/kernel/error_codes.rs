@@ -23,4 +23,6 @@ error_codes! {
     SHARED_FILES_UNAVAILABLE = "shared_files_unavailable", [503], "Retry after the time in `Retry-After`; check the NATS servers if it persists.";
     /// Another snapshot or restore is running.
     RESTORE_UNDERWAY = "snapshot_underway", [409], "Wait until it has finished.";
+    /// A running node of a cluster replaces its world by no other one.
+    RESTORE_IN_CLUSTER = "restore_in_cluster", [409], "Restore on a detached node, and build the cluster again from it: see docs/cluster-guide.md.";
 }

@@ -47,6 +47,8 @@ impl HomeBackups {
             return Ok(answer);
         }
         if prepared.changes_world() {
+            let may = self.parts.exchange.may_replace();
+            may.inspect_err(|_| prepared.discard()).map_err(|refusal| of_refusal(&refusal))?;
             let kept = self.parts.worlds.take_before(Before::Restore);
             kept.inspect_err(|_| prepared.discard()).map_err(|refusal| of_refusal(&refusal))?;
         }

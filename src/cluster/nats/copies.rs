@@ -34,7 +34,8 @@ fn failed(error: &dyn std::fmt::Display) -> Error {
 }
 
 impl Wire {
-    async fn bucket(&self) -> Result<ObjectStore, Error> {
+    /// The object store of the copies. Made where there is none.
+    pub(super) async fn bucket(&self) -> Result<ObjectStore, Error> {
         let bucket = format!("{}-copies", self.cluster);
         if let Ok(there) = self.context.get_object_store(&bucket).await {
             return Ok(there);

@@ -42,9 +42,9 @@ impl Wire {
         format!("{}-files", self.cluster)
     }
 
-    /// The object store. Made as servers make one, save that every read is answered by the leader of its stream: another server may not
-    /// know yet what was acknowledged.
-    async fn files(&self) -> Result<ObjectStore, Error> {
+    /// The object store of the files. Made where there is none, as servers make one, save that every read is answered by the leader of
+    /// its stream: another server may not know yet what was acknowledged.
+    pub(super) async fn files(&self) -> Result<ObjectStore, Error> {
         let bucket = self.files_bucket();
         if let Ok(there) = self.context.get_object_store(&bucket).await {
             return Ok(there);

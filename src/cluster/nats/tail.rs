@@ -135,6 +135,8 @@ impl Messages {
 pub(crate) struct Tail {
     chain: Chain,
     messages: Messages,
+    /// The newest entry that was there when this began.
+    last: u64,
 }
 
 impl Tail {
@@ -143,9 +145,15 @@ impl Tail {
     /// # Errors
     /// [`Error::Trimmed`], [`Error::Lost`]; the servers do not answer.
     pub(crate) fn new(wire: &Arc<Wire>, position: &Position) -> Result<Self, Error> {
-        let chain = Chain::behind(position, wire.wait(wire.bounds())?, &wire.seals.journal)?;
+        let bounds = wire.wait(wire.bounds())?;
+        let chain = Chain::behind(position, bounds, &wire.seals.journal)?;
         let messages = Messages::new(wire, chain.next());
-        Ok(Self { chain, messages })
+        Ok(Self { chain, messages, last: bounds.1 })
+    }
+
+    /// Was all read that was there when this began?
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.chain.next() > self.last
     }
 
     /// The next valid entry; `None` when there is none within `wait`. Only from threads that may wait.

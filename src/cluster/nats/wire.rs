@@ -11,7 +11,10 @@ use async_nats::jetstream::stream::{Info, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use crate::cluster::config::ClusterConfig;
@@ -26,6 +29,9 @@ pub(super) const REQUEST_WAIT: Duration = Duration::from_secs(2);
 const PING_PERIOD: Duration = Duration::from_millis(500);
 /// The pause before another server is tried.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The pause before it is asked again whether the servers answer: a question on its way to a server that is gone is answered by nobody.
+const ASK_PERIOD: Duration = Duration::from_millis(250);
 
 /// The servers, the stream and the object store of one cluster.
 pub(crate) struct Wire {
@@ -154,6 +160,16 @@ impl Wire {
         Ok((state.first_sequence.max(1), state.last_sequence))
     }
 
+    /// Do those servers answer within this time that a takeover needs: the leaders of the journal, of the copies and of the files? What is
+    /// not there is made.
+    pub(crate) async fn can_open_within(&self, limit: Duration) -> bool {
+        let ask = || async {
+            let files = async { self.files().await.map_err(|error| Error::Journal(error.to_string())) };
+            tokio::try_join!(self.bounds(), self.bucket(), files).map(drop)
+        };
+        timeout(limit, asked_again(ask)).await.is_ok()
+    }
+
     /// Does the journal go on from a store whose newest entry is at `position`?
     ///
     /// # Errors
@@ -193,6 +209,17 @@ impl Wire {
     }
 }
 
+/// Asks again and again, and ends with the first answer that is none of failure, to whichever question.
+async fn asked_again<F: Future<Output = Result<(), Error>>>(ask: impl Fn() -> F) {
+    let (mut asked, mut ticks) = (FuturesUnordered::new(), tokio::time::interval(ASK_PERIOD));
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => asked.push(ask()),
+            Some(Ok(())) = asked.next() => return,
+        }
+    }
+}
+
 /// User and password in the file at `path`.
 fn credentials(path: &Path) -> Result<(String, String), String> {
     let failed = |reason: String| format!("cluster.credentials: {}: {reason}", path.display());
@@ -200,4 +227,28 @@ fn credentials(path: &Path) -> Result<(String, String), String> {
     let (user, password) =
         text.trim_end().split_once(':').ok_or_else(|| failed("must hold `user:password`".to_owned()))?;
     Ok((user.to_owned(), password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::future::Either;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_is_lost_delays_no_answer() {
+        let (asked, began) = (AtomicU32::new(0), Instant::now());
+        asked_again(|| match asked.fetch_add(1, Ordering::Relaxed) {
+            // On its way to a server that is gone.
+            0 => Either::Left(pending()),
+            1 => Either::Right(ready(Err(Error::Journal("there is no leader".to_owned())))),
+            _ => Either::Right(ready(Ok(()))),
+        })
+        .await;
+        assert_eq!((asked.into_inner(), began.elapsed()), (3, 2 * ASK_PERIOD));
+    }
 }

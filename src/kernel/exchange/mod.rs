@@ -210,6 +210,17 @@ impl Exchange {
         self.next.try_lock().ok_or_else(|| Refusal::of(error_codes::RESTORE_UNDERWAY, text))
     }
 
+    /// May another world take the place of the present one? To be asked before a restore does anything.
+    ///
+    /// # Errors
+    /// Other nodes keep the same world.
+    pub(crate) fn may_replace(&self) -> Result<(), Refusal> {
+        let text = "other nodes keep this world, too, and they would not learn of another one. Stop all nodes, run \
+                    `agentsvc cluster detach` on this one, start it, restore there, and build the cluster again from it: \
+                    see \"Restore a backup\" in docs/cluster-guide.md";
+        if self.common.is_shared { Err(Refusal::of(error_codes::RESTORE_IN_CLUSTER, text)) } else { Ok(()) }
+    }
+
     /// Carries out a restore, and counts one that is refused: nothing came of it, and no world was ended for it. (One that is
     /// refused in the very moment in which the old world comes back from another one's exchange is not told from that.)
     pub(crate) fn counted<T, E>(&self, source: &'static str, restore: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
@@ -288,9 +299,7 @@ impl Exchange {
         }
         // The configuration stays as it is until the other world has been told of it.
         let _told_alone = handle.block_on(Arc::clone(telling).lock_owned());
-        if self.common.is_shared {
-            return Err(Refusal::conflict("several nodes keep this world; detach this one before you restore another"));
-        }
+        self.may_replace()?;
         if Arc::strong_count(&self.readers) > 1 {
             return Err(Refusal::conflict("a backup, snapshot or rehearsal is reading the world; try again later"));
         }

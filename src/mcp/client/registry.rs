@@ -187,8 +187,13 @@ impl Registry {
             }
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
-        tracing::warn!("the daemon is too busy to read the stored MCP servers; they are read again");
-        self.unanswered.notify_one();
+        if self.api.bridge.is_open() {
+            tracing::warn!("the daemon is too busy to read the stored MCP servers; they are read again");
+            self.unanswered.notify_one();
+        } else {
+            // They are, whenever a world begins.
+            tracing::info!("no world runs here: the stored MCP servers are read when one does");
+        }
         self.apply(&self.turn.lock().await).await
     }
 

@@ -6,6 +6,8 @@
 
 pub mod chain;
 pub mod entry;
+#[cfg(test)]
+pub(crate) mod refusing;
 pub mod seal;
 pub mod shared;
 

@@ -1,4 +1,4 @@
-//! What every journal must do, and one in memory that keeps encoded entries.
+//! Journals in memory: what every one must do, and what becomes of entries that get lost.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use agentsvc_systems::usage::active_key;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
+use self::conformance::{conforms, one_of_two_is_taken};
 use super::writing::{Seen, commit, outlets, put};
 use super::*;
 use crate::kernel::store::journal::entry::{Body, Entry, Found, Position};
@@ -24,6 +25,9 @@ use crate::kernel::store::journal::shared::{Answer, Log, Numbered, Shared};
 use crate::kernel::store::journal::{Journal, Local, POSITION_KEY};
 use crate::kernel::store::sweep::Sweeper;
 use crate::kernel::store::writer::{CommitQueue, Writer};
+
+#[path = "../../../../tests/cluster/conformance.rs"]
+mod conformance;
 
 /// A log that several nodes append to: encoded entries by number.
 #[derive(Default)]
@@ -155,54 +159,12 @@ fn sweep(store: &Store, queue: CommitQueue) {
     sweeper.stop();
 }
 
-/// What every journal must do for the writer: what is let go is in the store, and stays there; where the journal keeps
-/// entries, they give the same rows in an empty store, erasures included.
-fn conforms(new: &dyn Fn() -> Box<dyn Journal>) {
-    let (home, store) = store();
-    let mut journal = new();
-    journal.open("first").unwrap();
-    assert_eq!(store.catch_up(&*journal).unwrap(), u64::from(journal.read(&Position::default()).unwrap().count() > 0));
-    let (outlets, note, seen) = outlets();
-    let writer = Writer::start_with(store.clone(), outlets, None, journal).unwrap();
-    let queue = writer.queue();
-    let step = |number| StepMark { number, at: Timestamp(5) };
-    queue.send(Commit { step: step(1), ..commit(rows_to_erase(), 0, &note) });
-    for number in 1..=200 {
-        let [key, value] = [[b'a', number % 7], [b'v', number]];
-        let gone = Op { space: Space::World, key: vec![b'a', (number + 3) % 7], value: None };
-        queue.send(Commit {
-            step: step(1 + u64::from(number)),
-            ..commit(vec![put(&key, &value), gone], number.into(), &note)
-        });
-    }
-    queue.flush().unwrap();
-    assert_eq!(seen.try_iter().collect::<Vec<_>>(), (0..=200).map(Seen::Release).collect::<Vec<_>>());
-    let before = all_rows(&store).len();
-    sweep(&store, writer.queue());
-    queue.send(Commit { step: step(300), ..commit(vec![put(b"b", b"the last")], 300, &note) });
-    writer.stop();
-    let rows = all_rows(&store);
-    assert!(before - rows.len() > 3_000 + 10 + 1_000, "they were erased");
-    let position = store.position().unwrap();
-    drop((store, queue));
-    let store = Store::open(home.path().join("world")).unwrap();
-    assert_eq!(all_rows(&store), rows);
-    assert_eq!(store.view().step().unwrap(), step(300));
-
-    let journal = new();
-    assert_eq!(store.catch_up(&*journal).unwrap(), 0, "the store was never behind what was let go");
-    let (_other_home, other) = super::store();
-    let applied = other.catch_up(&*journal).unwrap();
-    assert_eq!(applied, position.index, "an entry for each batch and the taking over");
-    if applied > 0 {
-        assert_eq!(all_rows(&other), rows, "byte for byte");
-        assert_eq!(other.catch_up(&*journal).unwrap(), 0);
-    }
-}
+/// More than how many of [`rows_to_erase`] are erased, and by whom.
+const ERASED: (usize, &dyn Fn(&Store, CommitQueue)) = (3_000 + 10 + 1_000, &sweep);
 
 #[test]
 fn the_local_journal_conforms_and_costs_no_row() {
-    conforms(&|| Box::new(Local));
+    conforms(&|| Box::new(Local), rows_to_erase(), ERASED);
     let (_home, store) = store();
     let writer = Writer::start(store.clone(), outlets().0).unwrap();
     writer.queue().send(Commit { ops: vec![put(b"a1", b"one")], ..Commit::default() });
@@ -213,50 +175,17 @@ fn the_local_journal_conforms_and_costs_no_row() {
 #[test]
 fn a_journal_in_memory_conforms() {
     let log = Arc::default();
-    conforms(&|| Box::new(memory(&log, Position::default())));
+    conforms(&|| Box::new(memory(&log, Position::default())), rows_to_erase(), ERASED);
 }
 
 /// Opens that two nodes try at the same moment, and appends behind them.
 const RACES: u8 = 50;
 
-/// Of two nodes that open a journal and append to it at the same moment, at most one is told that its entry is durable; where the
-/// log compares rightly, one is.
-fn one_of_two_is_taken(new: &(dyn Fn() -> Box<dyn Journal> + Sync), compares: bool) {
-    fn both<A: Send, B: Send>(of: [A; 2], work: impl Fn(u8, A) -> B + Sync) -> [B; 2] {
-        let work = &work;
-        std::thread::scope(|scope| {
-            let mut node = 0;
-            let threads = of.map(|it| {
-                node += 1;
-                scope.spawn(move || work(node, it))
-            });
-            threads.map(|thread| thread.join().unwrap())
-        })
-    }
-    for race in 0..RACES {
-        let opened = both([new(), new()], |node, mut journal| journal.open(&node.to_string()).map(|()| journal));
-        assert!(opened.iter().any(Result::is_ok), "somebody opens it");
-        let taken = both(opened, |node, journal| {
-            let op = put(b"a", &[node, race]);
-            let body = Body::Step { step: None, ops: vec![op].into(), erased: Cow::Borrowed(&[]) };
-            journal.is_ok_and(|mut journal| {
-                journal.append(&body).is_ok_and(|position| journal.acknowledged(&position.unwrap()).is_ok())
-            })
-        });
-        let count = taken.iter().filter(|taken| **taken).count();
-        assert!(count <= 1 && (count == 1 || !compares), "{taken:?}");
-    }
-    let journal = new();
-    let entries: Vec<_> = journal.read(&Position::default()).unwrap().map(Result::unwrap).collect();
-    let steps = entries.iter().filter(|entry| matches!(entry.body, Body::Step { .. })).count();
-    assert!(steps == usize::from(RACES) || !compares, "{steps}");
-}
-
 #[test]
 fn of_two_nodes_that_append_at_once_one_is_told_that_it_was_taken() {
     for takes_all in [false, true] {
         let log = Arc::new(Mutex::new(Numbers { takes_all, ..Numbers::default() }));
-        one_of_two_is_taken(&|| Box::new(memory(&log, Position::default())), !takes_all);
+        one_of_two_is_taken(&|| Box::new(memory(&log, Position::default())), RACES, !takes_all);
     }
 }
 

@@ -21,8 +21,7 @@ use agentsvc_systems::usage::{active_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;
-use crate::kernel::store::journal::entry::{Body, Position};
-use crate::kernel::store::journal::{Entries, Journal};
+use crate::kernel::store::journal::refusing::Refusing;
 use crate::kernel::store::sweep::Sweeper;
 use crate::kernel::store::writer::{Outlets, Stuck, Writer};
 
@@ -358,31 +357,6 @@ fn an_agent_s_traces_are_trimmed_to_the_newest_and_go_with_it() {
     drop((store, home));
 }
 
-/// A journal that takes nothing.
-struct Failing(io::ErrorKind);
-
-impl Journal for Failing {
-    fn open(&mut self, _node: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn append(&mut self, _body: &Body<'_>) -> Result<Option<Position>, Error> {
-        Err(Error::Io { path: "world".into(), source: self.0.into() })
-    }
-
-    fn acknowledged(&mut self, position: &Position) -> Result<Position, Error> {
-        Ok(*position)
-    }
-
-    fn read(&self, _position: &Position) -> Result<Entries<'_>, Error> {
-        Ok(Box::new(std::iter::empty()))
-    }
-
-    fn trim(&mut self, _index: u64) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
 #[test]
 fn a_store_that_found_no_room_is_to_be_opened_anew_and_one_that_failed_ends_the_process() {
     for (kind, seen_last) in
@@ -390,7 +364,8 @@ fn a_store_that_found_no_room_is_to_be_opened_anew_and_one_that_failed_ends_the_
     {
         let (_home, store) = store();
         let (outlets, note, seen) = outlets();
-        let writer = Writer::start_with(store.clone(), outlets, None, Box::new(Failing(kind))).unwrap();
+        let journal = Refusing(move || Error::Io { path: "world".into(), source: kind.into() });
+        let writer = Writer::start_with(store.clone(), outlets, None, Box::new(journal)).unwrap();
         let queue = writer.queue();
         queue.send(commit(vec![put(b"a1", b"x")], 1, &note));
         assert_eq!(seen.recv(), Ok(seen_last), "and nothing is let go");

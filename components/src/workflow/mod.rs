@@ -252,6 +252,11 @@ pub struct WorkflowRun {
     pub progress: Vec<StepRun>,
     /// What each step gave.
     pub outputs: Vec<Option<Arc<str>>>,
+    /// What the last iteration of the loop under way was given, where the condition that ends it asks for that and has not
+    /// been looked at.
+    pub given: Option<Arc<str>>,
+    /// What its conditions have cost: bytes that they looked at, weighted.
+    pub judged: u64,
     /// What the run gave, when it is completed.
     pub output: Option<Arc<str>>,
     /// Untrusted content that stands in its input and outputs.

@@ -44,6 +44,9 @@ pub struct RunRecord {
     pub error: Option<Box<str>>,
     /// How far each step is.
     pub progress: Vec<StepRun>,
+    /// What its conditions have cost.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub judged: u64,
     /// Untrusted content in its texts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
@@ -80,6 +83,8 @@ pub enum RunPart {
     Plan,
     /// What the run gave.
     Output,
+    /// What the last iteration of the loop under way was given, until its condition has been looked at.
+    Given,
     /// What the step of this number gave.
     Step(u16),
 }
@@ -91,6 +96,7 @@ impl RunPart {
         match self {
             Self::Plan => 0,
             Self::Output => 1,
+            Self::Given => u16::MAX,
             Self::Step(step) => step + 2,
         }
     }
@@ -101,6 +107,7 @@ impl RunPart {
         match number {
             0 => Self::Plan,
             1 => Self::Output,
+            u16::MAX => Self::Given,
             step => Self::Step(step - 2),
         }
     }

@@ -77,7 +77,11 @@ fn walk<P, T: Copy>(
 /// `text` without the difference of upper and lower case; one that has no difference to lose is not copied.
 pub(crate) fn folded(text: &str) -> Cow<'_, str> {
     let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+    if is_folded {
+        return Cow::Borrowed(text);
+    }
+    // Character by character: what the one is does not depend on those beside it, so that a part is found in any place.
+    Cow::Owned(text.chars().flat_map(char::to_lowercase).collect())
 }
 
 /// Does one of `patterns` match?

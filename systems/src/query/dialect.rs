@@ -25,6 +25,7 @@ pub(super) static DIALECT: Dialect = Dialect {
         conditions: limit::QUERY_CONDITIONS_MAX,
         choices: limit::QUERY_CHOICES_MAX,
         glob_bytes: limit::QUERY_GLOB_BYTES_MAX,
+        patterns: 0,
     },
     messages: Messages {
         stray: |c| format!("unexpected `{c}`"),

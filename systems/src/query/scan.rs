@@ -10,7 +10,7 @@ use super::collect::Collected;
 use super::plan::{Looked, OutputColumn, Plan};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::expr::Value;
+use crate::kernel::expr::{Meter, Value};
 use crate::kernel::index::{self, Index};
 use crate::kernel::table::{Cursor, Keys, Page, Row};
 
@@ -26,6 +26,8 @@ pub struct Scan {
     /// The world that was looked at.
     of: Option<index::Keys>,
     looked_at: u64,
+    /// Were rows left out, because to compare their texts takes too long?
+    is_cut: bool,
     /// Rows that one look goes over.
     look: usize,
 }
@@ -53,7 +55,17 @@ impl Scan {
     pub fn new(plan: Arc<Plan>) -> Self {
         let collected = Collected::new(&plan);
         let (cursor, keys) = (Cursor::default(), Keys::new(limit::QUERY_KEYS_MAX));
-        Self { plan, cursor, keys, collected, now: None, of: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
+        Self {
+            plan,
+            cursor,
+            keys,
+            collected,
+            now: None,
+            of: None,
+            looked_at: 0,
+            is_cut: false,
+            look: limit::QUERY_LOOK_MAX,
+        }
     }
 
     /// Is there nothing left to look at, or was the bound of [`limit::QUERY_LOOKED_MAX`] reached?
@@ -80,11 +92,15 @@ impl Scan {
         let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();
-        let mut read = 0;
+        let (mut read, is_cut) = (0_usize, &mut self.is_cut);
         let mut visit = |item| {
             let row = Row { world, item, text_max: usize::MAX };
             *looked_at += 1;
-            if filter.is_none_or(|filter| filter.holds(&Looked { row: &row, now }, &mut read)) {
+            let mut meter = Meter::new(limit::QUERY_LOOK_TEXT_MAX);
+            let held = filter.map_or(Ok(true), |filter| filter.holds(&Looked { row: &row, now }, &mut meter));
+            read = read.saturating_add(meter.spent());
+            *is_cut |= held.is_err();
+            if held == Ok(true) {
                 read = read.saturating_add(collected.take(plan, row));
             }
             read < limit::QUERY_LOOK_TEXT_MAX
@@ -103,7 +119,7 @@ impl Scan {
             rows: finished.rows,
             total: finished.total,
             looked_at: self.looked_at,
-            complete: self.cursor == Cursor::End && !self.keys.cut && !finished.cut,
+            complete: self.cursor == Cursor::End && !self.keys.cut && !finished.cut && !self.is_cut,
             now: self.now,
         }
     }
@@ -142,6 +158,18 @@ mod tests {
             looks += 1;
         }
         (scan.finish(), looks)
+    }
+
+    #[test]
+    fn a_row_whose_texts_take_too_long_is_left_out_and_the_answer_says_so() {
+        let mut world = crowd_with(3, &"a".repeat(4 << 10));
+        let glob = format!("description ~ \"*{}b\"", "a".repeat(200));
+        let most = limit::QUERY_LOOK_TEXT_MAX / (203 * (4 << 10));
+        for (globs, complete) in [(most, true), (most + 1, false)] {
+            let text = format!("agents where {}", vec![glob.as_str(); globs].join(" or "));
+            let (found, _) = run(&mut world, &text);
+            assert_eq!((found.total, found.looked_at, found.complete), (0, 3, complete), "{globs}");
+        }
     }
 
     #[test]

@@ -82,14 +82,14 @@ pub(super) fn steps(steps: Vec<NewStep>) -> Result<Arc<[Step]>, Refusal> {
         return Err(bad("steps", format!("more than {}", limit::WORKFLOW_STEPS_MAX)));
     }
     let mut checked: Vec<Step> = Vec::with_capacity(steps.len());
-    let mut side_by_side = 0;
+    let (mut side_by_side, mut patterns) = (0, limit::WORKFLOW_PATTERNS_SIZE_MAX);
     for (at, new) in steps.into_iter().enumerate() {
         side_by_side = if new.mode == StepMode::FanOut { side_by_side + 1 } else { 0 };
         if side_by_side > limit::WORKFLOW_FAN_OUT_MAX {
             let why = format!("more than {} fan_out steps in a row", limit::WORKFLOW_FAN_OUT_MAX);
             return Err(bad(&format!("steps[{at}].mode"), why));
         }
-        let next = step(at, new, &checked)?;
+        let next = step(at, new, &checked, &mut patterns)?;
         checked.push(next);
     }
     if checked.iter().map(|step| step.prompt.len()).sum::<usize>() > limit::WORKFLOW_PROMPTS_BYTES_MAX {
@@ -117,8 +117,8 @@ fn text(field: &str, text: &str, most: usize) -> Result<Box<str>, Refusal> {
     Ok(text.into())
 }
 
-/// Checks the step at `at`, behind those that are checked already.
-fn step(at: usize, new: NewStep, before: &[Step]) -> Result<Step, Refusal> {
+/// Checks the step at `at`, behind those that are checked already; its regular expressions have such size at most, all together.
+fn step(at: usize, new: NewStep, before: &[Step], patterns: &mut usize) -> Result<Step, Refusal> {
     let field = |key: &str| format!("steps[{at}].{key}");
     let name = match &new.name {
         Some(name) => text(&field("name"), name, limit::NAME_BYTES_MAX)?,
@@ -126,13 +126,13 @@ fn step(at: usize, new: NewStep, before: &[Step]) -> Result<Step, Refusal> {
     };
     let output_var = new.output_var.as_deref().map(|name| variable(&field("output_var"), name)).transpose()?;
     let stored: Vec<&str> = before.iter().filter_map(|step| step.output_var.as_deref()).collect();
-    let condition = condition(&field("condition"), new.condition.as_deref(), &stored)?;
+    let condition = condition(&field("condition"), new.condition.as_deref(), &stored, patterns)?;
     if new.mode == StepMode::Conditional && condition.is_none() {
         return Err(bad(&field("condition"), "missing; a conditional step needs a condition"));
     }
     // A loop's own variable holds what its last iteration gave.
     let stored: Vec<&str> = stored.into_iter().chain(output_var.as_deref()).collect();
-    let until = self::condition(&field("until"), new.until.as_deref(), &stored)?;
+    let until = self::condition(&field("until"), new.until.as_deref(), &stored, patterns)?;
     Ok(Step {
         name,
         agent: agent(at, &new)?,
@@ -198,13 +198,20 @@ fn variable(field: &str, name: &str) -> Result<Box<str>, Refusal> {
     Ok(name.into())
 }
 
-fn condition(field: &str, text: Option<&str>, stored: &[&str]) -> Result<Option<Box<str>>, Refusal> {
+fn condition(
+    field: &str,
+    text: Option<&str>,
+    stored: &[&str],
+    patterns: &mut usize,
+) -> Result<Option<Box<str>>, Refusal> {
     let most = limit::WORKFLOW_CONDITION_BYTES_MAX;
     let Some(text) = text else { return Ok(None) };
     if text.len() > most {
         return Err(bad(field, format!("longer than {most} bytes")));
     }
-    Condition::parse(text, &|name| stored.contains(&name)).map_err(|error| bad(field, error))?;
+    let parsed = Condition::parse(text, &|name| stored.contains(&name)).map_err(|error| bad(field, error))?;
+    let left = patterns.checked_sub(parsed.patterns_size());
+    *patterns = left.ok_or_else(|| bad(field, "the regular expressions of the workflow are too large together"))?;
     Ok(Some(text.into()))
 }
 

@@ -99,6 +99,7 @@ fn ended(world: &World, run: &WorkflowRun, state: RunState, error: Option<String
         ended_at: Some(now),
         error: error.map(Into::into),
         outputs: run.outputs.iter().map(|output| output.as_ref().map(short)).collect(),
+        given: None,
         output: (state == RunState::Completed).then(|| flow::before(run, run.steps.len())),
         ..run.clone()
     };
@@ -117,6 +118,9 @@ fn write(world: &mut World, id: RunId, before: &WorkflowRun, after: &WorkflowRun
         if let Some(text) = new.clone().filter(|_| old != new) {
             world.op(rows::put_text(id, RunPart::Step(step), &RunTextRecord { text }));
         }
+    }
+    if before.given.is_some() {
+        world.op(rows::remove_part(id, RunPart::Given));
     }
     if let Some(text) = after.output.clone() {
         world.op(rows::put_text(id, RunPart::Output, &RunTextRecord { text }));

@@ -11,7 +11,6 @@ use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
 
 use serde_json::{Map, Value};
 
-use super::condition::{Condition, Values};
 use super::registry::WHOLE;
 use super::template::{self, TooLong};
 
@@ -39,7 +38,7 @@ pub(super) fn before(run: &WorkflowRun, upto: usize) -> Arc<str> {
         [one] => Arc::clone(one),
         several => {
             let texts: Vec<&str> = several.iter().map(|text| &***text).collect();
-            cut(&texts.join("\n\n"), limit::WORKFLOW_OUTPUT_BYTES_MAX)
+            joined(&texts, limit::WORKFLOW_OUTPUT_BYTES_MAX)
         }
     }
 }
@@ -118,21 +117,31 @@ pub(super) fn prompt(run: &WorkflowRun, step: usize) -> Result<String, String> {
     if text.is_empty() { Err("the prompt with its variables is empty".to_owned()) } else { Ok(text) }
 }
 
-/// Does a condition hold, when a step has this output and input? Conditions were read when the workflow was made; one that
-/// this release cannot read does not hold.
-pub(super) fn holds(run: &WorkflowRun, step: usize, condition: &str, output: &str, input: &str) -> bool {
-    let variable = |name: &str| variable(run, step, name);
-    let parsed = Condition::parse(condition, &|_| true);
-    parsed.is_ok_and(|condition| condition.holds(&Values { output, input, variable: &variable }))
+/// What the last iteration of a loop was given, once it has come to its end.
+pub(super) fn given(run: &WorkflowRun) -> Arc<str> {
+    run.given.clone().unwrap_or_default()
 }
 
 /// A text of at most so many bytes; of a longer one the beginning, and a note that says so.
 pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
-    if text.len() <= bytes_max {
-        return text.into();
+    joined(&[text], bytes_max)
+}
+
+/// The same of texts with a blank line between them. No more of them is copied than is kept.
+fn joined(texts: &[&str], bytes_max: usize) -> Arc<str> {
+    const BETWEEN: &str = "\n\n";
+    let whole = texts.iter().map(|text| text.len()).sum::<usize>() + BETWEEN.len() * texts.len().saturating_sub(1);
+    if whole <= bytes_max {
+        return texts.join(BETWEEN).into();
     }
-    let note = format!("\n[... truncated: the full text is {} bytes ...]", text.len());
-    let kept = &text[..text.floor_char_boundary(bytes_max.saturating_sub(note.len()))];
+    let note = format!("\n[... truncated: the full text is {whole} bytes ...]");
+    let most = bytes_max.saturating_sub(note.len());
+    let mut kept = String::with_capacity(bytes_max);
+    for (at, text) in texts.iter().enumerate() {
+        for part in [if at > 0 { BETWEEN } else { "" }, text] {
+            kept.push_str(&part[..part.floor_char_boundary(most - kept.len())]);
+        }
+    }
     format!("{kept}{note}").into()
 }
 
@@ -143,6 +152,6 @@ pub(super) fn bytes(run: &WorkflowRun) -> usize {
     let step = |step: &Step| step.prompt.len() + long(&step.condition) + long(&step.until);
     let steps: usize = run.steps.iter().map(step).sum();
     let around = AROUND_BYTES + run.steps.len() * (size_of::<Step>() + size_of::<StepRun>());
-    let outputs: usize = run.outputs.iter().chain([&run.output]).flatten().map(|text| text.len()).sum();
+    let outputs: usize = run.outputs.iter().chain([&run.output, &run.given]).flatten().map(|text| text.len()).sum();
     around + steps + outputs + run.input.len()
 }

@@ -17,7 +17,7 @@ pub(super) fn definition(world: &World, entity: Entity) -> usize {
 /// The same of a run.
 pub(super) fn run(world: &World, entity: Entity) -> usize {
     of(world, entity, |it: &WorkflowRun| {
-        let outputs: usize = it.outputs.iter().flatten().map(|output| output.len()).sum();
+        let outputs: usize = it.outputs.iter().chain([&it.given]).flatten().map(|output| output.len()).sum();
         let progress = size_of_val(&*it.progress) + size_of_val(&*it.outputs);
         it.name.len() + it.input.len() + outputs + progress + it.output.as_ref().map_or(0, |output| output.len())
     })

@@ -6,9 +6,11 @@
 //! | Pending   |           | the first step begins                     |                  | `workflow_started`                 |
 //! | Running   | Pending   | its turn comes (spec 1, Workflow, `mode`) | Running          | turn, run record                   |
 //! | Running   | Pending   | it is a collect                           | Completed        | its text                           |
-//! | Running   | Pending   | its condition does not hold               | Skipped          | run record                         |
+//! | Running   | Pending   | its condition is told: it does not hold   | Skipped          | run record                         |
 //! | Running   | Running   | the turn gave an answer                   | Completed        | its text, run record               |
-//! | Running   | Running   | the same, in a loop that goes on          | Pending          | its text, run record               |
+//! | Running   | Running   | the same, in a loop that may go on        | Pending          | its text, run record               |
+//! | Running   | Pending   | in a loop: its condition is told: it holds | Completed       | run record                         |
+//! | Running   | Pending   | to tell its condition takes too long      | Failed           | run record                         |
 //! | Running   | Running   | the turn failed, was stopped or is gone   | see below        | run record                         |
 //! | Running   | Running   | its time is up                            | see below        | run record, the turn is stopped    |
 //! | Running   | Pending   | its turn could not begin                  | see below        | run record                         |
@@ -18,6 +20,8 @@
 //! | any       |           | cancel; the definition or the caller goes | rest Cancelled   | Cancelled: turns stopped, reply, `workflow_failed` |
 //! | any       | Running   | restart                                   | Running          | (its turn goes on, with its whole time again) |
 //! | any       | other     | restart                                   | the same         | (a pause ends when it would have)  |
+//!
+//! Conditions are told one after the other, as many as a step of the world has time for (`judge.rs`).
 //!
 //! An attempt that failed: `retry` and attempts are left -> Retrying; `skip` -> Skipped (a loop that gave something ->
 //! Completed with that); otherwise Failed. Steps of a fan_out group all come to their end before the run goes on or fails.
@@ -33,7 +37,7 @@ use agentsvc_components::turn::Origin;
 use agentsvc_components::workflow::{RunState, StepAgent, StepMode, StepState, WorkflowRun};
 use agentsvc_components::{Refusal, RunId, TurnId};
 
-use super::{Workflows, end, flow, settle};
+use super::{Workflows, end, flow, judge, settle};
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::fires::Fires;
@@ -54,10 +58,11 @@ pub(crate) fn advance(world: &mut World) {
             go_on(world, entity);
         }
     }
+    judge::judge_waiting(world);
 }
 
 /// Goes through the steps of a run until one of them has to be waited for, or to its end.
-fn go_on(world: &mut World, entity: Entity) {
+pub(super) fn go_on(world: &mut World, entity: Entity) {
     start(world, entity);
     while let Some(run) = world.get::<WorkflowRun>(entity).filter(|run| run.state.is_open()) {
         let at = usize::from(run.at);
@@ -95,20 +100,14 @@ fn step_on(world: &mut World, entity: Entity, step: usize) {
     let now = world.resource::<Now>().0;
     let Some(run) = world.get::<WorkflowRun>(entity) else { return };
     let (at, progress) = (&run.steps[step], &run.progress[step]);
-    let is_first = progress.attempts == 0;
     match progress.state {
         StepState::Pending if at.mode == StepMode::Collect => {
             let joined = flow::input(run, step);
             settle::give(world, entity, step, &joined);
         }
-        StepState::Pending if at.mode == StepMode::Conditional && is_first => {
-            let input = flow::input(run, step);
-            let condition = at.condition.as_deref().unwrap_or_default();
-            if flow::holds(run, step, condition, &input, &input) {
-                attempt(world, entity, step);
-            } else {
-                settle::leave_out(world, entity, step);
-            }
+        StepState::Pending if judge::question(run, step).is_some() => {
+            let waiting = (run.holder, id_of::<RunId>(world, entity));
+            world.resource_mut::<Workflows>().undecided.insert(waiting);
         }
         StepState::Pending => attempt(world, entity, step),
         StepState::Retrying if progress.due.is_none_or(|due| due <= now) => attempt(world, entity, step),
@@ -117,7 +116,7 @@ fn step_on(world: &mut World, entity: Entity, step: usize) {
 }
 
 /// Asks the agent of a step.
-fn attempt(world: &mut World, entity: Entity, step: usize) {
+pub(super) fn attempt(world: &mut World, entity: Entity, step: usize) {
     let now = world.resource::<Now>().0;
     let Some(run) = world.get::<WorkflowRun>(entity) else { return };
     let timeout_ms = i64::from(run.steps[step].timeout_secs) * 1_000;

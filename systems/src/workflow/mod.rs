@@ -18,6 +18,7 @@ mod end;
 pub mod error_codes;
 mod flow;
 mod footprint;
+mod judge;
 mod machine;
 mod metrics;
 pub(crate) mod query;
@@ -59,7 +60,7 @@ use agentsvc_components::{AgentId, RunId, Timestamp, TurnId, WorkflowId};
 
 use crate::event::told::inherits;
 use crate::kernel::command::ReplySlot;
-use crate::kernel::counters::Totals;
+use crate::kernel::counters::{PerStep, Totals};
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
 use crate::kernel::fires::Fires;
@@ -115,6 +116,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     totals: &[Totals::of::<metrics::RunTotals>()],
+    per_step: &[PerStep::of::<judge::Told>()],
     metrics: metrics::ALL,
     ..Domain::named("workflow")
 };
@@ -131,6 +133,10 @@ pub(crate) struct Workflows {
     ended_of: BTreeSet<(WorkflowId, Timestamp, RunId)>,
     /// Runs that can go on.
     ready: BTreeSet<RunId>,
+    /// Runs whose next step waits for its condition, by whose they are.
+    undecided: BTreeSet<(Option<Holder>, RunId)>,
+    /// Whose condition was told last, and which run's: the next one is another's.
+    told_last: Option<(Option<Holder>, RunId)>,
     /// When a step of a run has run out of time, or is to be tried again.
     due: BTreeSet<(Timestamp, RunId, u16)>,
     /// Steps that came back without their turn; looked at once all ends of turns are told.
@@ -211,6 +217,7 @@ impl Workflows {
         let Some(Known { bytes, .. }) = self.runs.remove(&id) else { return };
         self.runs_of.remove(&(run.workflow, id));
         self.ready.remove(&id);
+        self.undecided.remove(&(run.holder, id));
         if let Some(caller) = run.caller.filter(|caller| self.callers.get(caller) == Some(&id)) {
             self.callers.remove(&caller);
         }
@@ -287,7 +294,7 @@ pub(crate) fn install(world: &mut World) {
 /// Can a run go on?
 pub(crate) fn has_work(world: &World) -> bool {
     let workflows = world.resource::<Workflows>();
-    let is_ready = !workflows.ready.is_empty() && world.resource::<Fires>().workflows_may();
+    let is_ready = !(workflows.ready.is_empty() && workflows.undecided.is_empty()) && world.resource::<Fires>().workflows_may();
     is_ready || !workflows.orphans.is_empty()
 }
 

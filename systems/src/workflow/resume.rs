@@ -47,14 +47,15 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
     let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, .. } = record;
-    let (error, progress, taint, user, holder) =
-        (record.error, record.progress, record.taint, record.user, record.holder);
+    let (error, progress, judged, taint, user, holder) =
+        (record.error, record.progress, record.judged, record.taint, record.user, record.holder);
     let RunPlanRecord { steps, input } = plan;
-    let (mut outputs, mut output) = (vec![None; steps.len()], None);
+    let (mut outputs, mut output, mut given) = (vec![None; steps.len()], None, None);
     for (part, text) in texts {
         match part {
             RunPart::Step(step) if usize::from(step) < outputs.len() => outputs[usize::from(step)] = Some(text),
             RunPart::Output => output = Some(text),
+            RunPart::Given => given = Some(text),
             RunPart::Step(_) | RunPart::Plan => {}
         }
     }
@@ -73,6 +74,8 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
         error,
         progress,
         outputs,
+        given,
+        judged,
         output,
         taint,
         user,

@@ -71,6 +71,7 @@ pub(super) fn run(world: &World, entity: Entity) -> Option<Op> {
         ended_at: run.ended_at,
         error: run.error.clone(),
         progress: run.progress.clone(),
+        judged: run.judged,
         taint: run.taint,
         user: run.user.clone(),
         holder: run.holder,
@@ -84,6 +85,7 @@ pub(super) fn parts(world: &mut World, rows: &mut Vec<Op>) {
         rows.push(put_plan(*id, &RunPlanRecord { steps: run.steps.clone(), input: run.input.clone() }));
         let outputs = (0..).zip(&run.outputs).filter_map(|(step, text)| Some((RunPart::Step(step), text.clone()?)));
         let whole = run.output.clone().map(|text| (RunPart::Output, text));
-        rows.extend(outputs.chain(whole).map(|(part, text)| put_text(*id, part, &RunTextRecord { text })));
+        let given = run.given.clone().map(|text| (RunPart::Given, text));
+        rows.extend(outputs.chain(whole).chain(given).map(|(part, text)| put_text(*id, part, &RunTextRecord { text })));
     }
 }

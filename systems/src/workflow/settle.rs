@@ -1,5 +1,7 @@
 //! A step comes to an end, or an attempt of it does.
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::limit;
@@ -46,39 +48,63 @@ fn awaiting(world: &World, run: RunId, step: u16, turn: TurnId) -> Option<Entity
 
 /// A step gives an output: it is completed, or its loop goes on.
 pub(super) fn give(world: &mut World, entity: Entity, step: usize, text: &str) {
-    let now = world.resource::<Now>().0;
     set_due(world, entity, step, None);
     let Some(run) = world.get::<WorkflowRun>(entity) else { return };
     let input = flow::input(run, step);
-    let before = run.outputs[step].as_ref().map_or(0, |text| text.len());
+    let at = &run.steps[step];
+    let goes_on = at.mode == StepMode::Loop && run.progress[step].iterations + 1 < at.max_iterations;
+    let asks = |until: &str| until.to_ascii_lowercase().contains("input");
+    let given = (goes_on && at.until.as_deref().is_some_and(asks)).then_some(input);
+    let long = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    let before = long(&run.outputs[step]) + long(&run.given);
     let output = flow::cut(text, limit::WORKFLOW_OUTPUT_BYTES_MAX);
-    let (id, longer) = (id_of::<RunId>(world, entity), output.len().saturating_sub(before));
+    let (id, longer) = (id_of::<RunId>(world, entity), (output.len() + long(&given)).saturating_sub(before));
     if !world.resource::<Workflows>().may_grow(id, longer) {
         return fault(world, entity, step, "the workflow runs in progress have no room for its output".to_owned());
     }
     world.op(rows::put_text(id, RunPart::Step(step as u16), &RunTextRecord { text: output.clone() }));
     world.resource_mut::<Workflows>().grow(id, longer);
+    set_given(world, entity, given);
     change(world, entity, |run| {
-        run.outputs[step] = Some(output.clone());
+        run.outputs[step] = Some(output);
         let progress = &mut run.progress[step];
         (progress.turn, progress.error, progress.failures) = (None, None, 0);
         progress.iterations += 1;
+        progress.state = StepState::Pending;
     });
-    let goes_on = world.get::<WorkflowRun>(entity).is_some_and(|run| {
-        let at = &run.steps[step];
-        let enough = |until: &str| flow::holds(run, step, until, &output, &input);
-        at.mode == StepMode::Loop
-            && run.progress[step].iterations < at.max_iterations
-            && !at.until.as_deref().is_some_and(enough)
-    });
+    if !goes_on {
+        complete(world, entity, step);
+    }
+}
+
+/// Sets what the last iteration of a loop was given.
+pub(super) fn set_given(world: &mut World, entity: Entity, given: Option<Arc<str>>) {
+    let id = id_of::<RunId>(world, entity);
+    let had = world.get::<WorkflowRun>(entity).is_some_and(|run| run.given.is_some());
+    match &given {
+        Some(text) => world.op(rows::put_text(id, RunPart::Given, &RunTextRecord { text: text.clone() })),
+        None if had => world.op(rows::remove_part(id, RunPart::Given)),
+        None => return,
+    }
+    change(world, entity, |run| run.given = given);
+}
+
+/// A step is completed with what it gave.
+pub(super) fn complete(world: &mut World, entity: Entity, step: usize) {
+    let now = world.resource::<Now>().0;
     change(world, entity, |run| {
         let progress = &mut run.progress[step];
-        if goes_on {
-            progress.state = StepState::Pending;
-        } else {
-            (progress.state, progress.ended_at) = (StepState::Completed, Some(now));
-            progress.started_at.get_or_insert(now);
-        }
+        (progress.state, progress.ended_at) = (StepState::Completed, Some(now));
+        progress.started_at.get_or_insert(now);
+    });
+}
+
+/// A step fails, whatever its error mode says: its condition cannot be told.
+pub(super) fn fail(world: &mut World, entity: Entity, step: usize, why: &str) {
+    let now = world.resource::<Now>().0;
+    change(world, entity, |run| {
+        let progress = &mut run.progress[step];
+        (progress.state, progress.ended_at, progress.error) = (StepState::Failed, Some(now), Some(why.into()));
     });
 }
 

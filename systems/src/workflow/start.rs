@@ -153,6 +153,8 @@ fn start(
         started_at: now,
         ended_at: None,
         error: None,
+        given: None,
+        judged: 0,
         output: None,
         taint: taint::acting(world),
         user: taint::acting_user(world),

@@ -143,6 +143,18 @@ limits! {
     pub const WORKFLOW_DESCRIPTION_BYTES_MAX: usize = 4 << 10;
     /// Bytes of a condition. Longer: 400.
     pub const WORKFLOW_CONDITION_BYTES_MAX: usize = 4 << 10;
+    /// Size of the regular expressions of all conditions of one workflow: 4 for each character, 1,024 for each `\w`, and that
+    /// as often as a count repeats it. More: 400.
+    pub const WORKFLOW_PATTERNS_SIZE_MAX: usize = 4_096;
+    /// Work of one condition of a run, in units of about a nanosecond: one for each byte of a text that it reads, eight where
+    /// case is ignored and it is not ASCII, and eight for each byte and each state of a regular expression. More: the step
+    /// and the run fail.
+    pub const WORKFLOW_CONDITION_WORK_MAX: usize = 16 << 20;
+    /// The same of all conditions of one run together. More: the step and the run fail.
+    pub const WORKFLOW_RUN_WORK_MAX: usize = 256 << 20;
+    /// The same of all runs in one step of the world, after which the other runs wait for the next one: those of each user or
+    /// family have their turn.
+    pub const WORKFLOW_WORK_PER_STEP_MAX: usize = 4 << 20;
     /// Bytes of a variable's name. Longer: 400.
     pub const WORKFLOW_VARIABLE_BYTES_MAX: usize = 64;
     /// Bytes of the input of a run. Longer: 400.

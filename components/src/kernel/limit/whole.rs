@@ -66,7 +66,8 @@ limits! {
     /// Rows that one look of a query goes over; then whatever waits for the world has its turn.
     pub const QUERY_LOOK_MAX: usize = 2_048;
     /// Bytes of the texts that one look makes, to show or to compare them, or holds against globs and parts, those
-    /// of a glob as often as it has bytes; then the look ends as at its last row.
+    /// of a glob as often as it has bytes; then the look ends as at its last row. A row that alone takes more is left out, and the
+    /// answer says that it is not complete.
     pub const QUERY_LOOK_TEXT_MAX: usize = 4 << 20;
     /// Bytes of a glob of a query. Longer: 400.
     pub const QUERY_GLOB_BYTES_MAX: usize = 256;

@@ -112,6 +112,10 @@ pub(crate) struct Pattern {
     pub(super) source: Box<str>,
     /// Written with an `i` behind.
     pub(super) ignore_case: bool,
+    /// What there is to compile.
+    pub(super) size: usize,
+    /// What there is to look at for each byte of a text, at worst.
+    pub(super) width: usize,
     pub(super) regex: Regex,
 }
 

@@ -47,7 +47,7 @@ impl<F: Fields> Check<'_, F> {
                 }
                 negated(Test::Glob(self.text(term, "~")?, pattern.node.clone()), *is_not)
             }
-            Expr::Matches(term, pattern) => Test::Matches(self.text(term, "matches")?, pattern.regex.clone()),
+            Expr::Matches(term, pattern) => Test::Matches(self.text(term, "matches")?, pattern.clone()),
             Expr::Contains(term, part) => {
                 Test::Contains(self.text(term, "contains")?, self.text(part, "contains")?.folded())
             }

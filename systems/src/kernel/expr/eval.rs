@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use agentsvc_components::Timestamp;
-use regex::Regex;
 
-use super::ast::Comparison;
+use super::ast::{Comparison, Pattern};
 use super::value::Value;
 use crate::kernel::glob;
 
@@ -19,6 +18,43 @@ pub(crate) trait Scene<F> {
     fn now(&self) -> Timestamp;
 }
 
+/// More would be read than may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spent;
+
+/// What evaluations cost, in units of about a nanosecond: about one for each byte of a text that is read.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    spent: usize,
+    most: usize,
+}
+
+impl Meter {
+    /// One that allows for so much.
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { spent: 0, most }
+    }
+
+    /// What was taken; never more than is allowed for.
+    pub(crate) const fn spent(&self) -> usize {
+        self.spent
+    }
+
+    /// Takes so much, before it is done. What is too much uses up all that is left.
+    pub(crate) fn take(&mut self, units: usize) -> Result<(), Spent> {
+        let left = self.most - self.spent;
+        self.spent += units.min(left);
+        if units > left { Err(Spent) } else { Ok(()) }
+    }
+}
+
+/// Units for each byte of a text whose case is ignored, where it is not ASCII.
+const FOLD_UNITS: usize = 8;
+/// Units for each byte that a regular expression looks at, and for each of its states.
+const STATE_UNITS: usize = 8;
+/// Units for each part of a regular expression that is compiled.
+const COMPILE_UNITS: usize = 1_000;
+
 /// A condition that has been checked.
 #[derive(Debug)]
 pub(crate) enum Test<F> {
@@ -30,7 +66,7 @@ pub(crate) enum Test<F> {
     /// less nor greater.
     CompareLoosely(Scalar<F>, Comparison, Scalar<F>),
     Glob(Scalar<F>, String),
-    Matches(Scalar<F>, Regex),
+    Matches(Scalar<F>, Pattern),
     /// What is written is in lower case.
     Contains(Scalar<F>, Scalar<F>),
     In(Scalar<F>, Vec<Value<'static>>),
@@ -48,66 +84,108 @@ pub(crate) enum Scalar<F> {
 }
 
 impl<F> Test<F> {
-    /// Does it hold? Adds to `read` the bytes of the texts that it made or looked into, those that were matched
-    /// against a glob as often as the glob is long: at worst each of its bytes is.
-    pub(crate) fn holds(&self, scene: &impl Scene<F>, read: &mut usize) -> bool {
-        match self {
-            Self::And(all) => all.iter().all(|test| test.holds(scene, read)),
-            Self::Or(any) => any.iter().any(|test| test.holds(scene, read)),
-            Self::Not(test) => !test.holds(scene, read),
+    /// Does it hold? Takes from `meter` the bytes of the texts that it makes or looks into: those that are matched against a
+    /// glob as often as the glob is long, and those that a regular expression looks at as often as it has states, for at
+    /// worst each byte is looked at so often.
+    pub(crate) fn holds(&self, scene: &impl Scene<F>, meter: &mut Meter) -> Result<bool, Spent> {
+        Ok(match self {
+            Self::And(all) => {
+                for test in all {
+                    if !test.holds(scene, meter)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Or(any) => {
+                for test in any {
+                    if test.holds(scene, meter)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Self::Not(test) => !test.holds(scene, meter)?,
             Self::Compare(one, comparison, other) => {
-                let (one, other) = (one.counted(scene, read), other.counted(scene, read));
+                let (one, other) = (one.counted(scene, meter)?, other.counted(scene, meter)?);
                 compare(&one, *comparison, &other)
             }
             Self::CompareLoosely(one, comparison, other) => match (one.read(scene), other.read(scene)) {
-                (Value::Text(one), Value::Text(other)) => compare_loosely(&one, *comparison, &other),
+                (Value::Text(one), Value::Text(other)) => {
+                    meter.take(one.len() + other.len())?;
+                    compare_loosely(&one, *comparison, &other)
+                }
                 _ => false,
             },
             Self::Glob(scalar, pattern) => {
-                let Value::Text(text) = scalar.read(scene) else { return false };
-                *read = read.saturating_add(text.len().saturating_mul(pattern.len()));
+                let Value::Text(text) = scalar.read(scene) else { return Ok(false) };
+                meter.take(text.len().saturating_mul(pattern.len()))?;
                 glob::matches(pattern, &text)
             }
-            Self::Matches(scalar, regex) => {
-                let Value::Text(text) = scalar.read(scene) else { return false };
-                *read = read.saturating_add(text.len());
-                regex.is_match(&text)
+            Self::Matches(scalar, pattern) => {
+                let Value::Text(text) = scalar.read(scene) else { return Ok(false) };
+                meter.take(text.len().saturating_mul(pattern.width).saturating_mul(STATE_UNITS))?;
+                pattern.regex.is_match(&text)
             }
             Self::Contains(scalar, part) => {
-                let Value::Text(text) = scalar.read(scene) else { return false };
-                *read = read.saturating_add(text.len());
-                let text = glob::folded(&text);
+                let Value::Text(text) = scalar.read(scene) else { return Ok(false) };
+                let text = folded(text, meter)?;
                 match part {
                     Scalar::Value(Value::Text(part)) => text.contains(part.as_ref()),
-                    part => {
-                        matches!(part.read(scene), Value::Text(part) if text.contains(glob::folded(&part).as_ref()))
-                    }
+                    part => match part.read(scene) {
+                        Value::Text(part) => text.contains(folded(part, meter)?.as_ref()),
+                        _ => false,
+                    },
                 }
             }
             Self::In(scalar, choices) => {
-                let value = scalar.counted(scene, read);
+                let value = scalar.counted(scene, meter)?;
                 choices.iter().any(|choice| compare(&value, Comparison::Equal, choice))
             }
-            Self::IsNull(scalar) => scalar.counted(scene, read).is_null(),
+            Self::IsNull(scalar) => scalar.counted(scene, meter)?.is_null(),
             Self::Holds(scalar) => matches!(scalar.read(scene), Value::Bool(true)),
+        })
+    }
+
+    /// What compiling its regular expressions took, in the units of [`Meter`].
+    pub(crate) fn compile_units(&self) -> usize {
+        self.patterns_size().saturating_mul(COMPILE_UNITS)
+    }
+
+    /// The size of its regular expressions.
+    pub(crate) fn patterns_size(&self) -> usize {
+        match self {
+            Self::And(tests) | Self::Or(tests) => tests.iter().map(Self::patterns_size).sum(),
+            Self::Not(test) => test.patterns_size(),
+            Self::Matches(_, pattern) => pattern.size,
+            _ => 0,
         }
     }
+}
+
+/// A text without the difference of upper and lower case.
+fn folded<'t>(text: Cow<'t, str>, meter: &mut Meter) -> Result<Cow<'t, str>, Spent> {
+    meter.take(text.len() * if text.is_ascii() { 1 } else { FOLD_UNITS })?;
+    Ok(match text {
+        Cow::Borrowed(text) => glob::folded(text),
+        Cow::Owned(text) => glob::folded(&text).into_owned().into(),
+    })
 }
 
 impl<F> Scalar<F> {
     /// A written text in lower case; anything else as it is.
     pub(super) fn folded(self) -> Self {
         match self {
-            Self::Value(Value::Text(text)) => Self::Value(Value::Text(text.to_lowercase().into())),
+            Self::Value(Value::Text(text)) => Self::Value(Value::Text(glob::folded(&text).into_owned().into())),
             other => other,
         }
     }
 
     /// Reads, and adds the bytes of a text that was made for it.
-    fn counted<'s>(&'s self, scene: &'s impl Scene<F>, read: &mut usize) -> Value<'s> {
+    fn counted<'s>(&'s self, scene: &'s impl Scene<F>, meter: &mut Meter) -> Result<Value<'s>, Spent> {
         let value = self.read(scene);
-        *read = read.saturating_add(value.made_bytes());
-        value
+        meter.take(value.made_bytes())?;
+        Ok(value)
     }
 
     fn read<'s>(&'s self, scene: &'s impl Scene<F>) -> Value<'s> {

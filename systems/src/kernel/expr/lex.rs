@@ -4,6 +4,7 @@ use agentsvc_components::Timestamp;
 
 use super::ast::{Pattern, Term};
 use super::error::Error;
+use super::pattern;
 
 /// What one dialect has of the language, and how it words mistakes.
 pub(crate) struct Dialect {
@@ -34,6 +35,9 @@ pub(crate) struct Limits {
     pub(crate) choices: usize,
     /// Bytes of a glob.
     pub(crate) glob_bytes: usize,
+    /// Size of all regular expressions of a text: about 4 for each character and set of characters, 1,024 for a set as
+    /// large as `\w`, and that as often as it is repeated by a count.
+    pub(crate) patterns: usize,
 }
 
 /// What a dialect says about mistakes.
@@ -85,13 +89,19 @@ pub(crate) type Placed = (usize, Token);
 
 /// The tokens of `text`.
 pub(crate) fn tokens(text: &str, dialect: &Dialect) -> Result<Vec<Placed>, Error> {
-    let (mut rest, mut column, mut tokens) = (text, 1, Vec::new());
+    let (mut rest, mut column, mut tokens, mut patterns) = (text, 1, Vec::new(), 0);
     loop {
         let token = rest.trim_start();
         column += rest[..rest.len() - token.len()].chars().count();
         let Some(first) = token.chars().next() else { return Ok(tokens) };
         let at = |byte: usize| column + token[..byte].chars().count();
         let (found, bytes) = dialect.token(token, first).map_err(|(byte, why)| Error::new(at(byte), why))?;
+        if let Token::Pattern(pattern) = &found {
+            patterns += pattern.size;
+            if patterns > dialect.limits.patterns {
+                return Err(Error::new(column, pattern::TOO_LARGE));
+            }
+        }
         tokens.push((column, found));
         (column, rest) = (at(bytes), &token[bytes..]);
     }

@@ -2,17 +2,13 @@
 
 use agentsvc_components::Timestamp;
 use chrono::{DateTime, NaiveDate};
-use regex::RegexBuilder;
 
-use super::ast::Pattern;
 use super::lex::{Dialect, Lexed, Token, span};
+use super::pattern::compiled;
 
 /// Units of durations and their milliseconds, longer ones before those that they begin with.
 pub(super) const UNITS: [(&str, i64); 6] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
-
-/// Bytes that one regular expression may need. Larger: refused.
-const REGEX_BYTES_MAX: usize = 1 << 20;
 
 fn wrong(at: usize, why: &str) -> (usize, String) {
     (at, why.to_owned())
@@ -110,20 +106,6 @@ pub(crate) fn pattern(rest: &str, dialect: &Dialect) -> Lexed {
     if !matches!(flags, "" | "i") {
         return Err((end, format!("unknown flag {flags:?}; the only flag is i (ignore case)")));
     }
-    let pattern = compiled(&source, flags == "i").map_err(|why| (0, why))?;
+    let pattern = compiled(&source, flags == "i", dialect.limits.patterns).map_err(|why| (0, why))?;
     Ok((Token::Pattern(pattern), end + flags.len()))
-}
-
-/// Compiles a pattern.
-pub(crate) fn compiled(source: &str, ignore_case: bool) -> Result<Pattern, String> {
-    if source.is_empty() {
-        return Err("the regular expression is empty".to_owned());
-    }
-    let built = RegexBuilder::new(source).case_insensitive(ignore_case).size_limit(REGEX_BYTES_MAX).build();
-    let regex = built.map_err(|error| {
-        let text = error.to_string();
-        let last = text.lines().last().unwrap_or_default();
-        format!("invalid regular expression: {}", last.trim_start_matches("error: "))
-    })?;
-    Ok(Pattern { source: source.into(), ignore_case, regex })
 }

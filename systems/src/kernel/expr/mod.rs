@@ -22,6 +22,7 @@ mod eval;
 mod lex;
 mod literal;
 mod parse;
+mod pattern;
 #[cfg(test)]
 mod print;
 mod value;
@@ -30,11 +31,11 @@ pub(crate) use ast::{At, Comparison, Expr, Literal, Name, Term};
 pub(crate) use check::{Fields, check};
 pub use error::Error;
 pub(crate) use error::hint;
-pub(crate) use eval::{Scalar, Scene, Test, as_number};
+pub(crate) use eval::{Meter, Scalar, Scene, Spent, Test, as_number};
 pub(crate) use lex::{Dialect, Lexed, Limits, Messages, Placed, Token, quoted_bytes, tokens};
 pub(crate) use literal::{number, pattern};
 pub(crate) use parse::Parser;
 pub use value::{Type, Value};
 
 #[cfg(test)]
-pub(crate) use literal::compiled;
+pub(crate) use pattern::compiled;

@@ -237,6 +237,7 @@ fn run() -> RunRecord {
         ended_at: Some(Timestamp(7)),
         error: Some("it failed".into()),
         progress: vec![step, StepRun::default()],
+        judged: 12,
         taint: Taint::UPLOAD,
         user: None,
         holder: None,
@@ -250,7 +251,8 @@ fn run_plan() -> RunPlanRecord {
 #[test]
 fn parts_of_a_run_have_keys_of_their_own() {
     let id = run().id;
-    let parts = [RunPart::Plan, RunPart::Output, RunPart::Step(0), RunPart::Step(1), RunPart::Step(63)];
+    let steps = [RunPart::Step(0), RunPart::Step(1), RunPart::Step(63)];
+    let parts = [&[RunPart::Plan, RunPart::Output][..], &steps, &[RunPart::Given]].concat();
     let keys: Vec<Vec<u8>> = parts.iter().map(|part| run_rows::remove_part(id, *part).key).collect();
     assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 19 && key[1..17] == *id.0.as_bytes()));
     assert!(parts.iter().all(|part| RunPart::of(part.number()) == *part));

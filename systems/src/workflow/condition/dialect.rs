@@ -1,5 +1,7 @@
 //! The words, marks and literals of conditions, and whether a text is a condition at all.
 
+use agentsvc_components::kernel::limit;
+
 use crate::kernel::expr::{Dialect, Lexed, Limits, Messages, Name, Term, Token, as_number, pattern, quoted_bytes};
 
 /// The dialect of conditions.
@@ -10,7 +12,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     literal,
     constant: |word| matches!(word, "output" | "input").then(|| Ok(field(word))),
     is_loose: true,
-    limits: Limits { conditions: 32, choices: 0, glob_bytes: 0 },
+    limits: Limits { conditions: 32, choices: 0, glob_bytes: 0, patterns: limit::WORKFLOW_PATTERNS_SIZE_MAX },
     messages: Messages {
         stray: |c| match c {
             '=' => "use == to compare".to_owned(),

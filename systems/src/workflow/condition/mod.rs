@@ -28,7 +28,7 @@ use agentsvc_components::Timestamp;
 
 use self::dialect::{DIALECT, compares};
 use crate::kernel::expr::{
-    self, At, Error, Expr, Fields, Literal, Name, Parser, Scene, Term, Test, Token, Type, Value,
+    self, At, Error, Expr, Fields, Literal, Meter, Name, Parser, Scene, Spent, Term, Test, Token, Type, Value,
 };
 
 /// A condition, ready to be evaluated.
@@ -52,8 +52,17 @@ impl Condition {
     }
 
     /// Does it hold?
-    pub(crate) fn holds(&self, values: &Values<'_>) -> bool {
-        self.0.holds(values, &mut 0)
+    ///
+    /// # Errors
+    /// [`Spent`] when that takes more than `meter` has left.
+    pub(crate) fn holds(&self, values: &Values<'_>, meter: &mut Meter) -> Result<bool, Spent> {
+        meter.take(self.0.compile_units())?;
+        self.0.holds(values, meter)
+    }
+
+    /// The size of its regular expressions.
+    pub(crate) fn patterns_size(&self) -> usize {
+        self.0.patterns_size()
     }
 }
 

@@ -22,7 +22,7 @@ fn known(name: &str) -> bool {
 
 fn holds(text: &str) -> bool {
     let parsed = Condition::parse(text, &known).unwrap_or_else(|error| panic!("{text}: {error}"));
-    parsed.holds(&Values { output: OUTPUT, input: INPUT, variable: &variable })
+    parsed.holds(&Values { output: OUTPUT, input: INPUT, variable: &variable }, &mut Meter::new(usize::MAX)).unwrap()
 }
 
 #[test]
@@ -124,6 +124,38 @@ fn names_and_keywords() {
     assert!(is_keyword("Output") && is_keyword("and") && !is_keyword("android"));
 }
 
+#[test]
+fn what_would_be_read_is_metered_before_it_is() {
+    let long = "É".repeat(1_000);
+    for (text, units) in [
+        ("output contains 'x'", 1_000),
+        ("input contains 'x'", 2_000 * 8),
+        ("input contains output", 2_000 * 8 + 1_000),
+        ("output == input", 3_000),
+        ("output contains 'aaa' or input == '1'", 1_000),
+        ("output contains 'x' or input == '1'", 1_000 + 2_001),
+        ("output matches /xy?/", 1_000 * 4 * 8 + (4 + 5) * 1_000),
+    ] {
+        let condition = Condition::parse(text, &known).unwrap();
+        let values = Values { output: &"a".repeat(1_000), input: &long, variable: &variable };
+        let mut meter = Meter::new(units);
+        assert!(condition.holds(&values, &mut meter).is_ok(), "{text}");
+        assert_eq!(meter.spent(), units, "{text}");
+        let mut meter = Meter::new(units - 1);
+        assert_eq!(condition.holds(&values, &mut meter), Err(Spent), "{text}");
+        assert_eq!(meter.spent(), units - 1, "what is too much uses up the rest");
+    }
+}
+
+#[test]
+fn the_regular_expressions_of_a_condition_are_bounded_together() {
+    let test = r"input matches /\w\w/";
+    assert!(Condition::parse(test, &known).is_ok());
+    let error = Condition::parse(&[test; 3].join(" or "), &known).unwrap_err();
+    assert_eq!(error.column, 64);
+    assert!(error.message.contains("too large"), "{error}");
+}
+
 fn operand() -> impl Strategy<Value = At<Term>> {
     let literal = |literal| Term::Literal(literal);
     prop_oneof![
@@ -146,7 +178,7 @@ fn test() -> impl Strategy<Value = Expr> {
         6 => (operand(), prop::sample::select(Comparison::ALL.to_vec()), operand())
             .prop_map(|(left, comparison, right)| Expr::Compare(left, comparison, right)),
         1 => (operand(), operand()).prop_map(|(left, right)| Expr::Contains(left, right)),
-        7 => found.prop_map(|(left, source, i)| Expr::Matches(left, compiled(source, i).unwrap())),
+        7 => found.prop_map(|(left, source, i)| Expr::Matches(left, compiled(source, i, 4_096).unwrap())),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![

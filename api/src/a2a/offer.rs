@@ -1,6 +1,7 @@
 //! Which agents are offered.
 
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit::PAGE_SCAN_MAX;
 use agentsvc_systems::a2a::limits;
 use agentsvc_systems::agent::{AgentFilter, AgentView, FindAgent, GetAgent, ListAgents};
 use agentsvc_systems::kernel::glob;
@@ -10,8 +11,10 @@ use super::host::Policy;
 use crate::http::call::Call;
 use crate::http::error::Error;
 
-/// Agents that are looked at in one read.
+/// Agents that one read gives; it looks at more where many belong to users.
 const PAGE: usize = 500;
+/// Reads for one list.
+const READS_MAX: usize = limits::A2A_AGENTS_SCANNED_MAX / PAGE_SCAN_MAX;
 
 /// An agent that is offered.
 #[derive(Clone, Debug)]
@@ -34,17 +37,17 @@ fn shared() -> AgentFilter {
 /// # Errors
 /// Those of the world.
 pub(crate) async fn list(call: &Call, policy: &Policy, most: usize) -> Result<Vec<Offered>, Error> {
-    let (mut found, mut after, mut scanned) = (Vec::new(), None, 0);
-    loop {
+    let (mut found, mut after) = (Vec::new(), None);
+    for _ in 0..READS_MAX {
         let page = call.ask(ListAgents { filter: shared(), after, limit: PAGE }).await?;
-        scanned += page.items.len();
         let offered = page.items.into_iter().filter(|agent| is_offered(policy, &agent.name));
         found.extend(offered.map(|agent| Offered { id: agent.id, name: agent.name }).take(most - found.len()));
         after = page.next;
-        if after.is_none() || found.len() >= most || scanned >= limits::A2A_AGENTS_SCANNED_MAX {
-            return Ok(found);
+        if after.is_none() || found.len() >= most {
+            break;
         }
     }
+    Ok(found)
 }
 
 /// What the world knows of an offered agent; `None` when it is gone.

@@ -7,8 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use agentsvc_components::kernel::limit::PAGE_SCAN_MAX;
 use agentsvc_components::{AgentId, SessionId};
-use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
+use agentsvc_systems::session::{GetSession, ListSessions, SessionPosition, SessionView};
 
 use crate::http::bridge::Bridge;
 use crate::http::cpu::{self, Asker};
@@ -157,13 +158,24 @@ impl Search {
         while self.next.is_none() {
             let page =
                 bridge.ask(ListSessions { agent, after, limit: PAGE_SESSIONS, ..ListSessions::default() }).await?;
+            let shown = page.items.len();
             self = self.look_at(page.items, None).await?;
             after = page.next;
-            if after.is_none() {
-                break;
+            let Some(last) = after else { break };
+            if shown < PAGE_SESSIONS && self.next.is_none() {
+                self.pass_hidden(last, shown);
             }
         }
         Ok(self)
+    }
+
+    /// A page ended at `last` because it looked at so many sessions, of which it showed few: those that it did not show count, too.
+    fn pass_hidden(&mut self, last: SessionPosition, shown: usize) {
+        self.sessions_left = self.sessions_left.saturating_sub(PAGE_SCAN_MAX - shown);
+        self.done = Some(SearchCursor { session: SessionCursor(last), row: None });
+        if self.is_spent() {
+            self.next = self.done;
+        }
     }
 
     /// Looks at one session alone. A cursor into another one leads nowhere.

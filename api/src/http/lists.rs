@@ -255,7 +255,11 @@ mod tests {
         // Each page looks at three of a thousand rows, and shows none.
         let none = |after: Option<usize>, _| {
             let looked = after.unwrap_or_default() + 3;
-            std::future::ready(Ok(Page { items: Vec::<u32>::new(), next: (looked < 1_000).then_some(looked), total: None }))
+            std::future::ready(Ok(Page {
+                items: Vec::<u32>::new(),
+                next: (looked < 1_000).then_some(looked),
+                total: None,
+            }))
         };
         let response = answer(Some(4), None, |_| Shape::Array, none).await.unwrap();
         let looked = (3 * LIST_READS_MAX).to_string();

@@ -287,3 +287,36 @@ fn excerpt(said: &str, text: &str) -> Option<String> {
     let before = lower[..at].chars().count().saturating_sub(EXCERPT_CHARS);
     Some(said.chars().skip(before).take(2 * EXCERPT_CHARS + text.chars().count()).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::testing::NoContent;
+
+    #[test]
+    fn sessions_that_a_page_does_not_show_are_looked_at_too() {
+        let mut search = Search {
+            text: None,
+            label: None,
+            content: Arc::new(NoContent),
+            asker: Asker::daemon("test"),
+            hits: Vec::new(),
+            limit: 1,
+            rows_left: ROWS_MAX,
+            bytes_left: BYTES_MAX,
+            sessions_left: SESSIONS_MAX,
+            done: None,
+            next: None,
+        };
+        let last = |page: u64| SessionPosition { owner: page, session: SessionId(Uuid::from_u128(page.into())) };
+        let mut pages = 0;
+        while search.next.is_none() {
+            pages += 1;
+            search.pass_hidden(last(pages), 0);
+        }
+        assert_eq!(pages as usize, SESSIONS_MAX.div_ceil(PAGE_SCAN_MAX));
+        assert_eq!(search.next.map(|cursor| cursor.session.0), Some(last(pages)), "the next search goes on there");
+    }
+}

@@ -13,9 +13,9 @@ mod list;
 pub(crate) mod manifests;
 mod metrics;
 mod mode;
-pub(crate) mod owner;
 #[cfg(test)]
 mod own_tests;
+pub(crate) mod owner;
 #[cfg(test)]
 mod owner_tests;
 mod owners;

@@ -55,7 +55,9 @@ pub(crate) fn merged<T: Ord + Copy, S: Iterator<Item = T>>(
             let Reverse((item, at)) = *head;
             match sources[at].next() {
                 Some(next) => *head = Reverse((next, at)),
-                None => drop(PeekMut::pop(head)),
+                None => {
+                    PeekMut::pop(head);
+                }
             }
             if last.replace(item) != Some(item) {
                 return Some(item);
@@ -73,7 +75,8 @@ mod tests {
     #[test]
     fn several_sources_are_merged_and_no_more_of_them_is_looked_at_than_is_taken() {
         let looked = Cell::new(0);
-        let source = |step: usize| (0..1_000_000).step_by(step).inspect(|_| looked.set(looked.get() + 1));
+        let count = &looked;
+        let source = |step: usize| (0..1_000_000).step_by(step).inspect(move |_| count.set(count.get() + 1));
         let first: Vec<usize> = merged([source(3), source(2), source(5)]).take(7).collect();
         assert_eq!(first, [0, 2, 3, 4, 5, 6, 8]);
         assert!(looked.get() < 7 + 2 * 3 + 3, "{} rows were looked at", looked.get());

@@ -64,7 +64,8 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
         None => people::limit(world).is_none().then(|| index.session_count()),
         Some(owner) => after.is_none().then(|| index.session_count_of(owner)),
     };
-    let order: Box<dyn Iterator<Item = _>> = match (owner, people::own_agents(world)) {
+    let agents = if owner.is_none() { people::own_agents(world) } else { None };
+    let order: Box<dyn Iterator<Item = _>> = match (owner, agents) {
         (Some(owner), _) if command.newest_first => {
             Box::new(index.sessions_before(owner, command.after.map(|at| at.session)))
         }

@@ -76,7 +76,7 @@ fn knowers(task: &Task) -> Vec<Knower> {
     if let Some(user) = task.user {
         return vec![Knower::User(user)];
     }
-    let named = |owner: &str| owner.parse().map_or_else(|_| Knower::Name(owner.into()), Knower::Agent);
+    let named = |owner: &str| owner.parse::<AgentId>().map_or_else(|_| Knower::Name(owner.into()), Knower::Agent);
     let agents = [task.posted_by, task.claimed_by].into_iter().flatten().map(Knower::Agent);
     agents.chain(task.owner().map(named)).collect()
 }

@@ -39,7 +39,7 @@ use crate::usage::store::{UsageRange, UsageRow, UsageStore};
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A store without content.
-struct NoContent;
+pub(crate) struct NoContent;
 
 impl Content for NoContent {
     fn messages(&self, _log: LogId, _range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
+use agentsvc_components::kernel::limit::{LIST_READS_MAX, PAGE_ITEMS_MAX};
 use agentsvc_systems::Command;
 use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::kernel::record::{hex, unhex};
@@ -161,16 +161,19 @@ fn with_total(mut response: Response, total: Option<u64>) -> Response {
     response
 }
 
-/// One page of `limit` items out of as many short pages as it takes; only the last page of a list is shorter.
+/// One page of `limit` items out of several short pages, at most [`LIST_READS_MAX`] of them: then the page is short itself, even
+/// empty, and its cursor leads on. A filter that few items pass must not make the world look at everything for one request.
 async fn fill<I, C, F, Fut>(limit: usize, after: Option<C>, mut page: F) -> Result<Page<I, C, Option<u64>>, Error>
 where
     F: FnMut(Option<C>, usize) -> Fut,
     Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>>,
 {
     let mut filled = page(after, limit).await?;
-    while filled.items.len() < limit
-        && let Some(cursor) = filled.next.take()
-    {
+    for _ in 1..LIST_READS_MAX {
+        if filled.items.len() == limit {
+            break;
+        }
+        let Some(cursor) = filled.next.take() else { break };
         let more = page(Some(cursor), limit - filled.items.len()).await?;
         filled.items.extend(more.items);
         filled.next = more.next;
@@ -245,6 +248,23 @@ mod tests {
         let last = answer(Some(4), Some(15), |_| Shape::Array, evens).await.unwrap();
         assert!(!last.headers().contains_key("x-next-cursor"));
         assert_eq!(reply::text(last).await, "[16,18]");
+    }
+
+    #[tokio::test]
+    async fn a_limited_list_of_what_few_items_pass_is_not_looked_through_to_its_end() {
+        // Each page looks at three of a thousand rows, and shows none.
+        let none = |after: Option<usize>, _| {
+            let looked = after.unwrap_or_default() + 3;
+            std::future::ready(Ok(Page {
+                items: Vec::<u32>::new(),
+                next: (looked < 1_000).then_some(looked),
+                total: None,
+            }))
+        };
+        let response = answer(Some(4), None, |_| Shape::Array, none).await.unwrap();
+        let looked = (3 * LIST_READS_MAX).to_string();
+        assert_eq!(response.headers()["x-next-cursor"], looked.as_str(), "the next request goes on there");
+        assert_eq!(reply::text(response).await, "[]");
     }
 
     #[tokio::test]

@@ -7,8 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use agentsvc_components::kernel::limit::PAGE_SCAN_MAX;
 use agentsvc_components::{AgentId, SessionId};
-use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
+use agentsvc_systems::session::{GetSession, ListSessions, SessionPosition, SessionView};
 
 use crate::http::bridge::Bridge;
 use crate::http::cpu::{self, Asker};
@@ -157,13 +158,24 @@ impl Search {
         while self.next.is_none() {
             let page =
                 bridge.ask(ListSessions { agent, after, limit: PAGE_SESSIONS, ..ListSessions::default() }).await?;
+            let shown = page.items.len();
             self = self.look_at(page.items, None).await?;
             after = page.next;
-            if after.is_none() {
-                break;
+            let Some(last) = after else { break };
+            if shown < PAGE_SESSIONS && self.next.is_none() {
+                self.pass_hidden(last, shown);
             }
         }
         Ok(self)
+    }
+
+    /// A page ended at `last` because it looked at so many sessions, of which it showed few: those that it did not show count, too.
+    fn pass_hidden(&mut self, last: SessionPosition, shown: usize) {
+        self.sessions_left = self.sessions_left.saturating_sub(PAGE_SCAN_MAX - shown);
+        self.done = Some(SearchCursor { session: SessionCursor(last), row: None });
+        if self.is_spent() {
+            self.next = self.done;
+        }
     }
 
     /// Looks at one session alone. A cursor into another one leads nowhere.
@@ -274,4 +286,37 @@ fn excerpt(said: &str, text: &str) -> Option<String> {
     // Lower case may have another number of characters for a few letters; the excerpt is then off by as many.
     let before = lower[..at].chars().count().saturating_sub(EXCERPT_CHARS);
     Some(said.chars().skip(before).take(2 * EXCERPT_CHARS + text.chars().count()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::testing::NoContent;
+
+    #[test]
+    fn sessions_that_a_page_does_not_show_are_looked_at_too() {
+        let mut search = Search {
+            text: None,
+            label: None,
+            content: Arc::new(NoContent),
+            asker: Asker::daemon("test"),
+            hits: Vec::new(),
+            limit: 1,
+            rows_left: ROWS_MAX,
+            bytes_left: BYTES_MAX,
+            sessions_left: SESSIONS_MAX,
+            done: None,
+            next: None,
+        };
+        let last = |page: u64| SessionPosition { owner: page, session: SessionId(Uuid::from_u128(page.into())) };
+        let mut pages = 0;
+        while search.next.is_none() {
+            pages += 1;
+            search.pass_hidden(last(pages), 0);
+        }
+        assert_eq!(pages as usize, SESSIONS_MAX.div_ceil(PAGE_SCAN_MAX));
+        assert_eq!(search.next.map(|cursor| cursor.session.0), Some(last(pages)), "the next search goes on there");
+    }
 }

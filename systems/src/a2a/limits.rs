@@ -48,8 +48,8 @@ agentsvc_components::limits! {
     pub const A2A_CLIENTS_MAX: usize = 4_096;
     /// Agents on the A2A agent card and in the list of A2A agents. More: the oldest ones are offered.
     pub const A2A_AGENTS_MAX: usize = 100;
-    /// Agents among which those on the A2A agent card are searched.
-    pub const A2A_AGENTS_SCANNED_MAX: usize = 5_000;
+    /// Agents that are looked at, those of users included, to find those on the A2A agent card.
+    pub const A2A_AGENTS_SCANNED_MAX: usize = 40_960;
     /// Push notification configurations of one A2A task. More: 429.
     pub const A2A_TASK_PUSH_MAX: usize = 4;
     /// Bytes of the URL of a push notification configuration. Longer: 400.

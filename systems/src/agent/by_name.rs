@@ -10,10 +10,9 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 
-use super::owners::Owners;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::Index;
-use crate::people;
+use crate::people::{self, Owners};
 
 /// Looks at [`limit::PAGE_SCAN_MAX`] agents and gives those whose names come first.
 #[derive(Clone, Debug, Default)]

@@ -7,12 +7,11 @@ use agentsvc_components::{AgentId, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::agent_named;
-use super::owners::Owners;
 use super::show::asks;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::page::Page;
-use crate::people;
+use crate::people::{self, Owners};
 
 /// One line of a list (spec 1, Agent summary).
 #[derive(Clone, Debug)]

@@ -13,6 +13,8 @@ mod list;
 pub(crate) mod manifests;
 mod metrics;
 mod mode;
+#[cfg(test)]
+mod own_tests;
 pub(crate) mod owner;
 #[cfg(test)]
 mod owner_tests;
@@ -32,7 +34,9 @@ mod summaries;
 mod update;
 
 pub(crate) use crate::people::{family_of, holder_of};
-pub(crate) use crate::people::{holder as acting_holder, limit as acting_limit, limit_of, reaches_of};
+pub(crate) use crate::people::{
+    holder as acting_holder, limit as acting_limit, limit_of, own_agent_ids, own_agents, reaches_of,
+};
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::{Family, check, members};
@@ -43,7 +47,7 @@ pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use owner::{OwnerChange, OwnsAgent, SetOwner};
 pub(crate) use owner::{OwnerChanged, check_reach, check_shared, denied_tool, is_limited, reached};
-pub(crate) use owners::{kin, own_agents};
+pub(crate) use owners::kin;
 pub use remove::RemoveAgents;
 pub(crate) use remove::remove;
 pub(crate) use removing::REMOVED;

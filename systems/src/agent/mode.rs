@@ -10,7 +10,6 @@ use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
 
-use super::owners::Owners;
 use super::update::set_manifest;
 use super::{AgentStarted, AgentStopped, AgentView, ItemResult};
 use crate::audit::Audit;

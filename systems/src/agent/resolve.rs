@@ -7,11 +7,10 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
 use super::index::agent_named;
-use super::owners::Owners;
 use super::show::is_shared;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};
-use crate::people;
+use crate::people::{self, Owners};
 
 /// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
 /// endpoints, Model resolution), among those that whoever asks may know of.

@@ -9,9 +9,10 @@ use agentsvc_components::goal::Goal;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Timestamp};
 
-use crate::agent::{is_limited, reaches_of};
+use crate::agent::{is_limited, own_agent_ids, reaches_of};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed, state};
+use crate::kernel::entities::{self, Entities, Mirrored, Own, Put, indexed, state};
+use crate::kernel::page::merged;
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::share::Shares;
@@ -19,10 +20,17 @@ use crate::kernel::share::Shares;
 /// Every goal.
 pub(crate) type Goals = Entities<Goal>;
 
-indexed!(Goal: GoalPlaces, "goal", is_limited => is_known);
+indexed!(Goal: GoalPlaces, "goal", is_limited => is_known, own_goals);
 
 fn is_known(world: &World, goal: &Goal) -> bool {
     reaches_of(world, goal.agent)
+}
+
+/// The goals of the agents of a user with a limited role.
+fn own_goals(world: &World, after: Option<GoalId>) -> Option<Own<'_, GoalId>> {
+    let (agents, goals) = (own_agent_ids(world)?, world.resource::<Goals>());
+    let own = agents.into_iter().map(move |agent| goals.of_agent(Some(agent), after));
+    Some(Box::new(merged(own)))
 }
 
 /// What goals may take.

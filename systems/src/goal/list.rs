@@ -6,6 +6,7 @@ use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId, Refusal};
 
 use super::Goals;
+use crate::agent::is_limited;
 use crate::kernel::command::Place;
 use crate::kernel::entities::{List, View, ViewPage, find};
 use crate::kernel::index::id_of;
@@ -52,6 +53,7 @@ impl View for GoalView {
 
     fn passes(&self, filter: &GoalFilter) -> bool {
         filter.agent.is_none_or(|agent| self.goal.agent == agent)
+            && filter.parent.is_none_or(|parent| self.goal.parent == parent)
             && filter.status.is_none_or(|status| self.goal.status == status)
     }
 
@@ -60,7 +62,7 @@ impl View for GoalView {
         if let (true, Some(Some(parent))) = (filter.parent_must_exist, filter.parent) {
             find::<Goal>(world, parent)?;
         }
-        let first = after.is_none();
+        let first = after.is_none() && !is_limited(world);
         let with_entities = |id| Some((id, goals.get(id)?));
         Ok(match (filter.parent, filter.agent) {
             (Some(parent), _) => {

@@ -42,12 +42,22 @@ pub trait Indexed: StoredComponent + Component<Mutability = Mutable> + Clone {
     fn is_narrowed(_: &World) -> bool {
         false
     }
+
+    /// Those that whoever acts may know of, from after an id on, in the order of their ids, and maybe a few others; `None` for
+    /// those who know of all. Lists look at these alone, so that nobody makes the world look at what belongs to others.
+    fn own(_: &World, _after: Option<Self::Id>) -> Option<Own<'_, Self::Id>> {
+        None
+    }
 }
 
+/// What belongs to whoever acts.
+pub(crate) type Own<'w, I> = Box<dyn Iterator<Item = I> + 'w>;
+
 /// Makes a kind [`Indexed`]: where its entities are found, what a refusal calls one, and its own `bytes`; and where some
-/// clients know of some only, who does and of which.
+/// clients know of some only, who does, of which, and by which index lists find those. Only lists that are each of one agent that
+/// whoever acts reaches need no such index.
 macro_rules! indexed {
-    ($kind:ident: $places:ty, $noun:literal $(, $narrowed:path => $reached:path)?) => {
+    ($kind:ident: $places:ty, $noun:literal $(, $narrowed:path => $reached:path $(, $own:path)?)?) => {
         impl $crate::kernel::entities::Indexed for $kind {
             type Places = $places;
             const NOUN: &'static str = $noun;
@@ -64,6 +74,15 @@ macro_rules! indexed {
                 fn is_narrowed(world: &bevy_ecs::prelude::World) -> bool {
                     $narrowed(world)
                 }
+
+                $(
+                    fn own(
+                        world: &bevy_ecs::prelude::World,
+                        after: Option<<Self as agentsvc_components::kernel::record::StoredComponent>::Id>,
+                    ) -> Option<$crate::kernel::entities::Own<'_, <Self as agentsvc_components::kernel::record::StoredComponent>::Id>> {
+                        $own(world, after)
+                    }
+                )?
             )?
         }
     };
@@ -339,7 +358,8 @@ pub struct List<V: View> {
 }
 
 impl<V: View> List<V> {
-    /// The page of these, as far as the filter lets them pass. How many there are is not for those who know of some only.
+    /// The page of these, as far as the filter lets them pass. For those who know of some only it is a page of their own: the filter
+    /// chooses among all of them, in the order of their ids, and how many others there are is not for them.
     pub(crate) fn filled(
         &self,
         world: &World,
@@ -349,7 +369,9 @@ impl<V: View> List<V> {
         let total = total.filter(|_| !V::Kind::is_narrowed(world));
         let known = |at: Entity| reached::<V::Kind>(world, at).then_some(at);
         let shown = |at| V::of(world, known(at)?).filter(|view| view.passes(&self.filter));
-        Page::of(found, self.limit, total, shown)
+        let Some(own) = V::Kind::own(world, self.after) else { return Page::of(found, self.limit, total, shown) };
+        let all = world.resource::<Entities<V::Kind>>();
+        Page::of(own.filter_map(|id| Some((id, all.get(id)?))), self.limit, total, shown)
     }
 
     /// The page of those that `found` finds from after an id on. They are counted on the first page alone.

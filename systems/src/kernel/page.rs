@@ -1,5 +1,9 @@
 //! Lists, page by page.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use agentsvc_components::kernel::limit::{PAGE_ITEMS_MAX, PAGE_SCAN_MAX};
 
 /// Some items of a list, in order. `N` says how many there are in all: `usize`, `Option<usize>` where counting may cost too
@@ -33,5 +37,50 @@ impl<T, C, N> Page<T, C, N> {
         }
         page.next = None;
         page
+    }
+}
+
+/// What all sources give, each in ascending order, in ascending order; what several give comes once. Of no source more is taken than
+/// one behind what came.
+pub(crate) fn merged<T: Ord + Copy, S: Iterator<Item = T>>(
+    sources: impl IntoIterator<Item = S>,
+) -> impl Iterator<Item = T> {
+    let mut sources: Vec<S> = sources.into_iter().collect();
+    let firsts = sources.iter_mut().enumerate().filter_map(|(at, source)| Some(Reverse((source.next()?, at))));
+    let mut heads: BinaryHeap<Reverse<(T, usize)>> = firsts.collect();
+    let mut last = None;
+    std::iter::from_fn(move || {
+        loop {
+            let mut head = heads.peek_mut()?;
+            let Reverse((item, at)) = *head;
+            match sources[at].next() {
+                Some(next) => *head = Reverse((next, at)),
+                None => {
+                    PeekMut::pop(head);
+                }
+            }
+            if last.replace(item) != Some(item) {
+                return Some(item);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn several_sources_are_merged_and_no_more_of_them_is_looked_at_than_is_taken() {
+        let looked = Cell::new(0);
+        let count = &looked;
+        let source = |step: usize| (0..1_000_000).step_by(step).inspect(move |_| count.set(count.get() + 1));
+        let first: Vec<usize> = merged([source(3), source(2), source(5)]).take(7).collect();
+        assert_eq!(first, [0, 2, 3, 4, 5, 6, 8]);
+        assert!(looked.get() < 7 + 2 * 3 + 3, "{} rows were looked at", looked.get());
+        assert_eq!(merged([vec![1, 4].into_iter(), vec![].into_iter()]).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(merged(Vec::<std::vec::IntoIter<u8>>::new()).next(), None);
     }
 }

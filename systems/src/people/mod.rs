@@ -18,6 +18,7 @@ mod identity;
 mod index;
 pub mod limits;
 mod list;
+mod owners;
 mod reach;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use identity::Identity;
 pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
 pub(crate) use list::{bound_to, free_key_name, grant_also, seen_key, seen_user};
+pub(crate) use owners::{Owners, own_agent_ids, own_agents};
 pub(crate) use reach::{
     ancestors, family_of, holder, holder_of, is_at_rest, limit, limit_of, lives, reaches, reaches_of,
 };

@@ -62,12 +62,14 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
     let index = world.resource::<Index>();
     let total = match owner {
         None => people::limit(world).is_none().then(|| index.session_count()),
-        Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
+        Some(owner) => after.is_none().then(|| index.session_count_of(owner)),
     };
-    let order: Box<dyn Iterator<Item = _>> = match owner {
-        Some(owner) if command.newest_first => {
+    let agents = if owner.is_none() { people::own_agents(world) } else { None };
+    let order: Box<dyn Iterator<Item = _>> = match (owner, agents) {
+        (Some(owner), _) if command.newest_first => {
             Box::new(index.sessions_before(owner, command.after.map(|at| at.session)))
         }
+        (None, Some(agents)) => Box::new(of_these(index, agents, after)),
         _ => Box::new(index.sessions_after(from)),
     };
     let own = order.take_while(|(holder, _)| owner.is_none_or(|owner| owner == *holder));
@@ -77,6 +79,20 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
         let view = known.and_then(|entity| SessionView::of(world, entity));
         view.filter(|view| matching.as_ref().is_none_or(|text| matches(view, text)))
     }))
+}
+
+/// The sessions of these agents in the order of those of all, from after a position on. None of another is looked at.
+fn of_these(
+    index: &Index,
+    mut agents: Vec<Entity>,
+    after: Option<(Entity, Option<SessionId>)>,
+) -> impl Iterator<Item = (Entity, SessionId)> + '_ {
+    agents.sort_unstable();
+    let behind = agents.into_iter().filter(move |agent| after.is_none_or(|(last, _)| *agent >= last));
+    behind.flat_map(move |agent| {
+        let from = after.filter(|(last, _)| *last == agent).and_then(|(_, session)| session);
+        index.sessions_of(agent, from).map(move |id| (agent, id))
+    })
 }
 
 /// The agent `id`, if whoever acts may know of it.

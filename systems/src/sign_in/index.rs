@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Mirrored, Put, indexed};
+use crate::kernel::entities::{self, Entities, Mirrored, Own, Put, indexed};
 use crate::kernel::quota::Quota;
 use crate::people;
 
@@ -25,7 +25,7 @@ pub(super) const SIGN_INS: Quota = Quota {
     code: error_codes::SIGN_INS_FULL,
 };
 
-indexed!(SignInSession: SignInPlaces, "sign-in session", is_narrowed => is_reached);
+indexed!(SignInSession: SignInPlaces, "sign-in session", is_narrowed => is_reached, own);
 
 /// Users with a limited role know of their own sessions.
 fn is_narrowed(world: &World) -> bool {
@@ -34,6 +34,11 @@ fn is_narrowed(world: &World) -> bool {
 
 fn is_reached(world: &World, it: &SignInSession) -> bool {
     people::limit(world).is_none_or(|user| it.user == Some(user))
+}
+
+fn own(world: &World, after: Option<SignInId>) -> Option<Own<'_, SignInId>> {
+    let own = world.resource::<SignIns>().of(people::limit(world)?);
+    Some(Box::new(own.into_iter().filter(move |id| Some(*id) > after)))
 }
 
 /// Sessions by their users, and by their ends.

@@ -3,8 +3,9 @@
 use crate::task::error_codes;
 use std::collections::BTreeSet;
 
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::holder::Holder;
 use agentsvc_components::kernel::id::UserId;
@@ -14,11 +15,13 @@ use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
 use super::post::assignee_of;
 use super::window::Throughput;
-use crate::agent::{acting_limit, check_reach, is_limited, reaches_of};
+use crate::agent::{acting_limit, check_reach, is_limited, own_agents, reaches_of};
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Places, indexed, state};
+use crate::kernel::entities::{self, Entities, Own, Places, indexed, state};
+use crate::kernel::index::id_of;
 use crate::kernel::kept::Kept;
+use crate::kernel::page::merged;
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Error;
@@ -29,7 +32,7 @@ use crate::taint;
 /// Every task.
 pub(crate) type Tasks = Entities<Task>;
 
-indexed!(Task: TaskPlaces, "task", is_limited => is_known);
+indexed!(Task: TaskPlaces, "task", is_limited => is_known, own_tasks);
 
 /// A user with a limited role, and agents of theirs, know of the tasks that they posted, and of those for their agents.
 fn is_known(world: &World, task: &Task) -> bool {
@@ -44,6 +47,38 @@ fn is_known(world: &World, task: &Task) -> bool {
                 || for_agent().is_some_and(|agent| check_reach(world, agent).is_ok())
         }
     }
+}
+
+/// The tasks that a user with a limited role posted, those that agents of theirs posted or claimed, and those for these agents.
+fn own_tasks(world: &World, after: Option<TaskId>) -> Option<Own<'_, TaskId>> {
+    let user = acting_limit(world)?;
+    let tasks = world.resource::<Tasks>();
+    let named = |at: &Entity| world.get::<Agent>(*at).map(|agent| Knower::Name(agent.name.clone()));
+    let agents = own_agents(world)?;
+    let names = agents.iter().filter_map(named);
+    let ids = agents.iter().map(|at| Knower::Agent(id_of(world, *at)));
+    let knowers: Vec<_> = names.chain(ids).chain([Knower::User(user)]).collect();
+    Some(Box::new(merged(knowers.into_iter().map(move |knower| tasks.known_to(knower, after)))))
+}
+
+/// Who may know of a task, beside those who know of all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Knower {
+    User(UserId),
+    /// The user of this agent.
+    Agent(AgentId),
+    /// The user of the agent that has this name.
+    Name(Box<str>),
+}
+
+/// Whoever [`is_known`] may let know of a task.
+fn knowers(task: &Task) -> Vec<Knower> {
+    if let Some(user) = task.user {
+        return vec![Knower::User(user)];
+    }
+    let named = |owner: &str| owner.parse::<AgentId>().map_or_else(|_| Knower::Name(owner.into()), Knower::Agent);
+    let agents = [task.posted_by, task.claimed_by].into_iter().flatten().map(Knower::Agent);
+    agents.chain(task.owner().map(named)).collect()
 }
 
 /// Tasks by all that the queue asks for.
@@ -61,6 +96,8 @@ pub struct TaskPlaces {
     ended: BTreeSet<(Timestamp, TaskId)>,
     /// The same, by whose share they take.
     ended_of: Kept<TaskId>,
+    /// All of them, by who may know of each.
+    known_to: BTreeSet<(Knower, TaskId)>,
     /// What each holder takes of the queue: the open tasks, and their bytes.
     pub(super) shares: Shares,
     /// The bytes of all tasks of each holder, those that ended included.
@@ -156,7 +193,18 @@ impl TaskPlaces {
         self.ended_of.oldest_of(holder)
     }
 
+    /// The tasks of which `knower` may know, from after `after` on.
+    fn known_to(&self, knower: Knower, after: Option<TaskId>) -> impl Iterator<Item = TaskId> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = (knower.clone(), after.unwrap_or(FIRST));
+        let found = self.known_to.range((Excluded(from), Unbounded));
+        found.take_while(move |(of, _)| *of == knower).map(|(_, id)| *id)
+    }
+
     fn place(&mut self, id: TaskId, task: &Task, is_in: bool) {
+        for knower in knowers(task) {
+            put(&mut self.known_to, is_in, (knower, id));
+        }
         match task.state {
             TaskState::Pending => {
                 put(&mut self.waiting, is_in, id);

@@ -56,7 +56,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     kinds: &[Kind::component::<Task>()],
     restore: &[(Phase::Owned, restore_components::<Task>), (Phase::Owned, restored)],
     install,
-    measures: &[Measure::of::<TaskId>("tasks", |world, at| of(world, at, Task::bytes), entries(28, 3))],
+    measures: &[Measure::of::<TaskId>("tasks", |world, at| of(world, at, Task::bytes), entries(32, 5))],
     systems: &[System { stage: Stage::Time, name: "task_beat", run: beat }],
     next_due,
     clock_set_back,

@@ -10,7 +10,7 @@ use super::index::Triggers;
 use crate::agent::{is_limited, own_agents, reached};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
-use crate::kernel::page::Page;
+use crate::kernel::page::{Page, merged};
 
 /// Bytes of prompts after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
@@ -120,11 +120,8 @@ fn page(world: &World, command: ListTriggers) -> Page<TriggerView, TriggerId, Op
         None => match own_agents(world) {
             None => triggers.after(command.after).take(most + 1).collect(),
             Some(agents) => {
-                let own = agents.into_iter().flat_map(|agent| triggers.of_owner(agent, command.after));
-                let mut own: Vec<_> = own.collect();
-                own.sort_unstable();
-                own.truncate(most + 1);
-                own
+                let own = agents.into_iter().map(|agent| triggers.of_owner(agent, command.after));
+                merged(own).take(most + 1).collect()
             }
         },
         Some(agent) => match reached(world, agent) {

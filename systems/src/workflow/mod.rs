@@ -93,7 +93,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: rows::parts,
     install,
     measures: &[
-        Measure::of::<WorkflowId>("workflows", footprint::definition, entries(28, 2)),
+        Measure::of::<WorkflowId>("workflows", footprint::definition, entries(28, 3)),
         Measure::of::<RunId>("runs", footprint::run, entries(32, 3)),
     ],
     systems: &[

@@ -5,22 +5,37 @@ use std::collections::BTreeSet;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::Workflow;
-use agentsvc_components::{Timestamp, WorkflowId};
+use agentsvc_components::workflow::{StepAgent, Workflow};
+use agentsvc_components::{AgentId, Timestamp, WorkflowId};
 
 use super::error_codes;
 use super::reach::is_known;
-use crate::agent::is_limited;
+use crate::agent::{is_limited, own_agent_ids};
 use crate::kernel::command::Place;
-use crate::kernel::entities::{Entities, List, Mirrored, Put, View, indexed};
+use crate::kernel::entities::{Entities, List, Mirrored, Own, Put, View, indexed};
 use crate::kernel::index::id_of;
+use crate::kernel::page::merged;
 use crate::kernel::quota::Quota;
 use crate::kernel::share::Shares;
 
 /// Every definition.
 pub(crate) type Definitions = Entities<Workflow>;
 
-indexed!(Workflow: DefinitionPlaces, "workflow", is_limited => is_known);
+indexed!(Workflow: DefinitionPlaces, "workflow", is_limited => is_known, own_workflows);
+
+/// The workflows whose first agent is one of a user with a limited role: all agents of those that the user knows are.
+fn own_workflows(world: &World, after: Option<WorkflowId>) -> Option<Own<'_, WorkflowId>> {
+    let (agents, all) = (own_agent_ids(world)?, world.resource::<Definitions>());
+    Some(Box::new(merged(agents.into_iter().map(move |agent| all.beginning_with(agent, after)))))
+}
+
+/// The first agent that a workflow names, if it names it by its id.
+fn first_agent(workflow: &Workflow) -> Option<AgentId> {
+    match workflow.steps.iter().find_map(|step| step.agent.as_ref())? {
+        StepAgent::Id(agent) => Some(*agent),
+        StepAgent::Name(_) => None,
+    }
+}
 
 /// What definitions may take.
 pub(super) const QUOTA: Quota = Quota {
@@ -30,10 +45,11 @@ pub(super) const QUOTA: Quota = Quota {
     code: error_codes::WORKFLOWS_FULL,
 };
 
-/// Definitions by their names.
+/// Definitions by their names and first agents.
 #[derive(Debug, Default, PartialEq)]
 pub struct DefinitionPlaces {
     named: BTreeSet<(Box<str>, WorkflowId)>,
+    beginning_with: BTreeSet<(AgentId, WorkflowId)>,
     /// What each holder takes.
     pub(super) shares: Shares,
 }
@@ -44,11 +60,22 @@ impl DefinitionPlaces {
         let from = (name.into(), WorkflowId(uuid::Uuid::nil()));
         self.named.range(from..).take_while(move |(of, _)| **of == *name).map(|(_, id)| *id)
     }
+
+    /// Those whose first agent this is, from after `after` on.
+    fn beginning_with(&self, agent: AgentId, after: Option<WorkflowId>) -> impl Iterator<Item = WorkflowId> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = Excluded((agent, after.unwrap_or(WorkflowId(uuid::Uuid::nil()))));
+        let found = self.beginning_with.range((from, Unbounded));
+        found.take_while(move |(of, _)| *of == agent).map(|(_, id)| *id)
+    }
 }
 
 impl Mirrored<Workflow> for DefinitionPlaces {
     fn place(&mut self, id: WorkflowId, workflow: &Workflow, is_in: bool) {
         self.named.put((workflow.name.clone(), id), is_in);
+        if let Some(agent) = first_agent(workflow) {
+            self.beginning_with.put((agent, id), is_in);
+        }
         self.shares.put(workflow.holder, 1, workflow.bytes(), is_in);
     }
 }

@@ -27,6 +27,8 @@ limits! {
     pub const BULK_ITEMS_MAX: usize = 10_000;
     /// Entities one page of a filtered list looks at before it answers with what it found and a cursor.
     pub const PAGE_SCAN_MAX: usize = 4_096;
+    /// Such pages for one request with `limit`. More: the answer is short, even empty, and has a cursor.
+    pub const LIST_READS_MAX: usize = 4;
     /// Events a slow stream subscriber may fall behind before it is told what it missed.
     pub const STREAM_BACKLOG_MAX: usize = 1_024;
     /// Bytes of what a running turn said that are kept for who attaches later, from its first watcher on. Beyond,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use agentsvc_components::SessionId;
 use agentsvc_components::channel::conversation::Conversation;
 use agentsvc_components::channel::message::{ChatMessage, ChatMessageState};
 use agentsvc_components::channel::pairing::Pairing;
 use agentsvc_components::channel::rules::ChannelInstance;
 use agentsvc_components::channel::send::{Send, SendState};
 use agentsvc_components::kernel::id::JobId;
-use agentsvc_components::SessionId;
 use agentsvc_components::session::Session;
 use bevy_ecs::prelude::World;
 
@@ -29,8 +29,8 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut all = world.query::<&Conversation>();
     let theirs = all.iter(world).filter(|its| its.is_strangers).flat_map(|its| &its.sessions);
     let known: BTreeSet<SessionId> = theirs.map(|its| its.session).collect();
-    let mut unknown = began.difference(&known);
-    faults.that(unknown.next().is_none(), || format!("strangers began {unknown:?}, which no conversation of theirs knows"));
+    let unknown: Vec<_> = began.difference(&known).collect();
+    faults.that(unknown.is_empty(), || format!("strangers began {unknown:?}, which no conversation of theirs knows"));
     entities::check::<Conversation>(world, faults, |_, id, its, faults| {
         let is_bounded = its.seen.len() <= limits::CONVERSATION_SEEN_MAX
             && its.sessions.len() <= limits::CONVERSATION_SESSIONS_MAX

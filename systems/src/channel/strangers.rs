@@ -52,11 +52,11 @@ fn end_oldest(world: &mut World, whose: Whose) -> bool {
     let is_whose = |agent: &AgentId| index::agent(world, *agent).is_ok_and(|at| whose.has(world, at));
     let idle_of = |agent: AgentId| {
         let oldest = all.strangers_of(agent).take(LOOKED_AT_MAX);
-        let with_session = oldest.filter_map(|(at, id)| {
+        let mut with_session = oldest.filter_map(|(at, id)| {
             let session = state::<Conversation>(world, id)?.session_with(agent)?;
             Some((at, id, session, agent))
         });
-        with_session.into_iter().find(|(_, _, session, _)| strangers::is_idle(world, *session))
+        with_session.find(|(_, _, session, _)| strangers::is_idle(world, *session))
     };
     let oldest = all.agents_of_strangers().filter(is_whose).filter_map(idle_of).min_by_key(|(at, id, ..)| (*at, *id));
     let Some((_, id, session, agent)) = oldest else { return false };

@@ -40,7 +40,8 @@ pub(crate) fn full_share(world: &World, agent: Entity) -> Option<(Whose, Refusal
     let settings = world.resource::<Settings>();
     let is_full = |taken: room::Taken, most: u64| taken.strangers.cast_unsigned() >= most / limits::STRANGERS_SHARES;
     let refusal = |key: &str| {
-        let text = format!("the sessions of strangers take their share of `[sessions] {key}`, and none of them is idle");
+        let text =
+            format!("the sessions of strangers take their share of `[sessions] {key}`, and none of them is idle");
         Refusal { retry_after_secs: Some(RETRY_SECS), ..Refusal::of(SESSION_STORAGE_FULL, text) }
     };
     let family = family_of(world, agent);

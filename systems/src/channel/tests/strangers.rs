@@ -17,7 +17,9 @@ const DAY_MS: i64 = 86_400_000;
 fn small(family_sessions_max_bytes: u64) -> (TestWorld, AgentId) {
     let mut world = TestWorld::with(Settings { family_sessions_max_bytes, ..Settings::default() });
     let agent = world.spawn("scout");
-    world.ask(SetInstances(vec![InstanceRules { notification_recipients: vec!["owner".into()], ..open("bot") }])).unwrap();
+    world
+        .ask(SetInstances(vec![InstanceRules { notification_recipients: vec!["owner".into()], ..open("bot") }]))
+        .unwrap();
     (world, agent)
 }
 

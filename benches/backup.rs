@@ -84,6 +84,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             taint: Default::default(),
             addresses: Vec::new(),
             ending: None,
+            is_strangers: false,
         };
         world(key(b's', id(2, n)), encode(&record))
     };

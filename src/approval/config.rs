@@ -16,7 +16,7 @@ table! {
         timeout_secs: u64 = 3_600 => integer(1..=30 * 86_400).writable(),
         /// none, or totp: approvals need a code of an authenticator app.
         second_factor: SecondFactor => choice(SecondFactor::WORDS).protected(),
-        /// Seconds until a client needs a new code after a correct one, 0 to 86400.
+        /// Seconds until a key or session at one address needs a new code after a correct one, 0 to 86400.
         totp_grace_period_secs: u64 => integer(0..=86_400).protected(),
     }
 }

@@ -1,6 +1,5 @@
 //! Commands that people type in chats of channels: those of the daemon's own chat, and those that concern the conversation.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use agentsvc_api::Api;
@@ -274,9 +273,9 @@ async fn decide(api: &Api, command: &PendingCommand, decision: Decision) -> Resu
         }
         let factor = api.services.get::<dyn SecondFactor>().ok_or("the second factor cannot be asked")?;
         let code = Some(code.trim().to_owned()).filter(|code| !code.is_empty());
-        let client = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let who = format!("chat {}", command.conversation.0);
-        let allowed = tokio::task::spawn_blocking(move || factor.allow(client, &who, code.as_deref())).await;
+        let by = format!("{who} {}", command.sender);
+        let allowed = tokio::task::spawn_blocking(move || factor.allow(&by, &who, code.as_deref())).await;
         allowed.map_err(|_| "the second factor failed".to_owned())?.map_err(|error| error.to_string())?;
     }
     let decide = DecideInChat { message: command.message, approval: view.id, decision };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use agentsvc_components::enum_words;
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat};
 use agentsvc_systems::channel::limits::CHANNEL_RECIPIENTS_MAX;
+use agentsvc_systems::config::STRANGERS_IDLE_DAYS_DEFAULT;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -117,6 +118,9 @@ table! {
         file_download_max_bytes: u64 = 50 << 20 => integer(0..=1 << 30).writable(),
         /// Maximum bytes of a file of the workspace that agents send; never more than 16 MiB.
         file_upload_max_bytes: u64 = 50 << 20 => integer(0..=1 << 30).writable(),
+        /// Days after which a conversation in which nothing happens is deleted with its sessions, if only strangers wrote in it; 0
+        /// keeps it.
+        strangers_idle_days: u32 = STRANGERS_IDLE_DAYS_DEFAULT => integer(0..=3_650).writable(),
         /// Conversations that agents can send to beside that of the turn, as `<channel>:<conversation>`, `*` for any part.
         allow_send_to: Vec<Box<str>> => list(any_text).example("[\"ops:*\"]").protected(),
     }

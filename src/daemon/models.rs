@@ -110,6 +110,7 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         agents_per_user_max: config.people.agents_per_user_max,
         family_sessions_max_bytes: config.sessions.family_max_bytes,
         user_sessions_max_bytes: config.sessions.user_max_bytes,
+        strangers_idle_days: config.channels.strangers_idle_days,
         family_memory_max_bytes: config.proactive_memory.family_max_bytes,
         memory: config.proactive_memory.of_turns(),
         auto_dream: config.auto_dream.settings(),

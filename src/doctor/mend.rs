@@ -224,6 +224,7 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
         taint: agentsvc_components::kernel::taint::Taint::NONE,
         addresses: Vec::new(),
         ending: None,
+        is_strangers: false,
     }
 }
 
@@ -342,6 +343,7 @@ mod tests {
             taint: agentsvc_components::kernel::taint::Taint::NONE,
             addresses: Vec::new(),
             ending: None,
+            is_strangers: false,
         };
         let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));
         // No session to come may get their logs: they are swept.

@@ -9,7 +9,6 @@ mod recovery;
 mod state;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,8 +44,8 @@ pub struct Totp {
     vault: Vault,
     settings: ArcSwap<TotpSettings>,
     clock: Clock,
-    /// One call at a time; and until when a client needs no code, by the running clock.
-    graces: Mutex<HashMap<IpAddr, Duration>>,
+    /// One call at a time; and until when a key or session at its address needs no code, by the running clock.
+    graces: Mutex<HashMap<Box<str>, Duration>>,
 }
 
 impl Totp {
@@ -127,11 +126,11 @@ impl Totp {
         self.change(&|| Ok(()), |state, now| state.use_up(code, tried, now))
     }
 
-    /// Does `client` still need no code? Forgets those whose time is over.
-    fn has_grace(&self, graces: &mut HashMap<IpAddr, Duration>, client: IpAddr) -> bool {
+    /// Does `by` still need no code? Forgets those whose time is over.
+    fn has_grace(&self, graces: &mut HashMap<Box<str>, Duration>, by: &str) -> bool {
         let now = (self.clock.running)();
         graces.retain(|_, until| *until > now);
-        graces.contains_key(&client)
+        graces.contains_key(by)
     }
 }
 
@@ -192,17 +191,17 @@ impl SecondFactor for Totp {
         Ok(())
     }
 
-    fn allow(&self, client: IpAddr, who: &str, code: Option<&str>) -> Result<(), FactorError> {
+    fn allow(&self, by: &str, who: &str, code: Option<&str>) -> Result<(), FactorError> {
         if !self.settings.load().enforced {
             return Ok(());
         }
         let mut graces = self.graces.lock();
-        if self.has_grace(&mut graces, client) {
+        if self.has_grace(&mut graces, by) {
             return Ok(());
         }
         self.use_up(code, Try::Approve(who))?;
         if !self.settings.load().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
-            graces.insert(client, (self.clock.running)() + self.settings.load().grace);
+            graces.insert(by.into(), (self.clock.running)() + self.settings.load().grace);
         }
         Ok(())
     }

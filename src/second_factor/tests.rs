@@ -1,6 +1,5 @@
 //! The second factor in a vault on disk, with a clock that the tests move.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +9,8 @@ use agentsvc_components::{Refusal, Timestamp};
 use super::*;
 use crate::kernel::vault::KeySource;
 
-const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+const CLIENT: &str = "127.0.0.1 key:1";
+const OTHER: &str = "127.0.0.1 key:2";
 const ENFORCED: TotpSettings = TotpSettings { enforced: true, grace: Duration::ZERO };
 
 /// Takes every entry.
@@ -196,7 +195,7 @@ fn a_clock_that_is_set_back_does_not_lock_for_longer() {
 }
 
 #[test]
-fn the_grace_period_is_of_one_client_and_ends() {
+fn the_grace_period_is_of_one_key_at_one_address_and_ends() {
     let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
     rig.totp.allow(CLIENT, "api", Some(&rig.code())).unwrap();
     rig.totp.allow(CLIENT, "api", None).unwrap();
@@ -262,8 +261,7 @@ fn the_code_of_a_sign_in_is_needed_within_the_grace_of_approvals_and_begins_none
 fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time() {
     let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
     let until = Duration::from_secs(rig.seconds.load(Ordering::Relaxed) + 100);
-    let first = u32::from(Ipv4Addr::new(10, 1, 0, 0));
-    let others = (first..).take(limit::TOTP_GRACES_MAX).map(|address| (IpAddr::V4(Ipv4Addr::from(address)), until));
+    let others = (0..limit::TOTP_GRACES_MAX).map(|key| (format!("10.1.0.1 key:{key}").into(), until));
     rig.totp.graces.lock().extend(others);
     rig.totp.allow(CLIENT, "api", Some(&rig.code())).unwrap();
     assert_eq!(rig.totp.allow(CLIENT, "api", None), Err(FactorError::Missing));

@@ -198,6 +198,12 @@ fn sessions_are_listed_and_ended_by_those_whose_they_are_and_by_admins() {
     daemon.keyed(&text(&admin["key"])).delete(&format!("/api/auth/sessions/{of_ann}")).refused(403);
     let reader = owner(&daemon).post("/api/keys", &json!({ "name": "reader", "scopes": ["read"] })).expect(201);
     daemon.keyed(&text(&reader["key"])).delete(&format!("/api/auth/sessions/{of_ann}")).refused(403);
+    let own = json!({ "name": "ann-reads", "user_id": ann_id, "scopes": ["read"] });
+    let own = owner(&daemon).post("/api/keys", &own).expect(201);
+    let refused = daemon.keyed(&text(&own["key"])).delete(&format!("/api/auth/sessions/{of_ann}"));
+    let why = refused.refused(403);
+    assert!(why.contains("scope write"), "a key that only reads ends not even those of its user: {why}");
+    ann.get("/api/agents").expect(200);
     owner(&daemon).delete(&format!("/api/users/{ann_id}")).expect(204);
     ann.get("/api/agents").refused(401);
     assert_eq!(owner(&daemon).get("/api/auth/sessions").expect(200)["total"], 0);

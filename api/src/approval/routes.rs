@@ -211,9 +211,10 @@ async fn decide(call: &Call, ids: Vec<ApprovalId>, decided: Decided) -> Result<V
             }
             check_answer(approval.answer_schema.as_deref(), answer.as_deref(), ids.len())?;
         }
-        let (client, who) =
-            (call.peer, call.actor().user_or_key().map_or_else(|| "api".to_owned(), |id| id.to_string()));
-        factor::ask(call, "totp_code", move |factor| factor.allow(client, &who, code.as_deref())).await?;
+        let actor = call.actor();
+        let who = actor.user_or_key().map_or_else(|| "api".to_owned(), |id| id.to_string());
+        let by = format!("{} {actor}", call.peer);
+        factor::ask(call, "totp_code", move |factor| factor.allow(&by, &who, code.as_deref())).await?;
     }
     call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into), answer }).await
 }

@@ -4,7 +4,6 @@
 use crate::http::error_codes as http_codes;
 use crate::second_factor::audit_kinds;
 use crate::second_factor::error_codes;
-use std::net::IpAddr;
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
@@ -125,12 +124,13 @@ pub trait SecondFactor: Send + Sync + 'static {
     /// [`FactorError`].
     fn revoke(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError>;
 
-    /// May `client` approve, with `code`? Always, when approving needs no code. Wrong codes are counted for `who` alone, such as a
-    /// user or a key.
+    /// May a client approve, with `code`? Always, when approving needs no code. Wrong codes are counted for `who` alone, such as a
+    /// user or a key. A right one is enough for a while for `by` alone: one key or session at one address, so that nobody else who
+    /// comes from there, such as through the same proxy, approves with it.
     ///
     /// # Errors
     /// [`FactorError`].
-    fn allow(&self, client: IpAddr, who: &str, code: Option<&str>) -> Result<(), FactorError>;
+    fn allow(&self, by: &str, who: &str, code: Option<&str>) -> Result<(), FactorError>;
 
     /// Is this the code of `user`, who signs in with a password? Wrong codes are counted for that user's sign-ins alone. The grace period of approvals neither replaces it nor begins
     /// with it. None is needed when approving needs none.

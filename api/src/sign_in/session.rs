@@ -32,7 +32,10 @@ pub(super) const ROUTES: &[Route] = &[
         .reaching(Reach::Filtered)
         .replies(&[
             Reply::empty(204, "ended"),
-            Reply::error(403, "only admins end the sessions of others, and only owners those of owners"),
+            Reply::error(
+                403,
+                "the key lacks the scope `write`; only admins end the sessions of others, and only owners those of owners",
+            ),
         ]),
     Route::post("/auth/logout", "Sign out", |call| Box::pin(logout(call))).public().without_room().replies(LOGGED_OUT),
     Route::post("/api/auth/logout", "Sign out", |call| Box::pin(logout(call)))
@@ -82,6 +85,10 @@ fn of_key(call: &Call, role: Role) -> UserInfo {
 }
 
 async fn end(call: Call) -> Result<Response, Error> {
+    // People end their own sessions whatever their role is; a key that only reads changes nothing.
+    if session_of(&call).is_none() && !call.principal.has(Scope::Write) {
+        return Err(Error::forbidden("this key may not end sessions, which needs the scope write"));
+    }
     let id: SignInId = call.id("id")?;
     let user = call.ask(Get::<SignInView>(id)).await?.session.user;
     if user.is_none() || user != user_of(&call) {

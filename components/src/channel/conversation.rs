@@ -71,6 +71,10 @@ pub struct Conversation {
     /// still is so is asked again.
     #[serde(skip_serializing_if = "is_default")]
     pub is_trusted: bool,
+    /// Only strangers wrote in it: nobody whom the operator knows. Its sessions are of the strangers' share of the store, and go
+    /// with it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_strangers: bool,
     /// The agent that the chat chose (`/agent`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,

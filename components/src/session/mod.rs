@@ -49,6 +49,8 @@ pub struct Session {
     pub interrupted: bool,
     /// Made for one request; goes with its turn, and no list shows it.
     pub ephemeral: bool,
+    /// Strangers began it in a chat: its rows are of their share of the store.
+    pub is_strangers: bool,
     /// Turns with a smaller ordinal are summarised; 0 when none is.
     pub compacted: u32,
     /// What the rows of its log take in the store, in units of [`STORED_UNIT`] bytes.

@@ -49,6 +49,9 @@ pub struct SessionRecord {
     /// Its turns end, as it was removed or cleared.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ending: Option<Ending>,
+    /// Strangers began it in a chat.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_strangers: bool,
 }
 
 record!(SessionRecord: b's', SessionId, id);

@@ -28,7 +28,8 @@ fn of(world: &DeferredWorld<'_>, at: Entity) -> Option<(UserId, AgentId)> {
 
 /// What its sessions take goes with an agent.
 fn taken_by(world: &DeferredWorld<'_>, at: Entity) -> Taken {
-    world.get::<Agent>(at).map_or_else(Taken::default, |agent| Taken::by(world.resource::<Index>(), at, agent))
+    let (index, stored) = (world.resource::<Index>(), world.resource::<Stored>());
+    world.get::<Agent>(at).map_or_else(Taken::default, |agent| Taken::by(index, stored, at, agent))
 }
 
 fn given(mut world: DeferredWorld<'_>, at: HookContext) {

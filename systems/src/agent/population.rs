@@ -69,8 +69,8 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     })?;
     world.resource_mut::<Index>().end_load(places, names, sessions);
     // Families are found by the index.
-    for (agent, units) in stored {
-        session::restore_stored(world, agent, units);
+    for (agent, units, is_strangers) in stored {
+        session::restore_stored(world, agent, units, is_strangers);
     }
     for agent in kin {
         session::restore_count(world, agent);
@@ -203,8 +203,8 @@ struct Sessions {
     addresses: Vec<(usize, KnownAddresses)>,
     /// Where in `places` the session is whose turns end.
     endings: Vec<(usize, Ending)>,
-    /// What they have stored, and whose they are.
-    stored: Vec<(Entity, u32)>,
+    /// Whose they are, what they have stored, and whether strangers began them.
+    stored: Vec<(Entity, u32, bool)>,
     newest_log: Option<LogId>,
 }
 
@@ -234,7 +234,7 @@ fn spawn_sessions(
         made.newest_log = made.newest_log.max(Some(record.log));
         let list = if record.ephemeral { &mut made.hidden } else { &mut made.owned };
         list.push((agent, record.id));
-        made.stored.extend((record.stored > 0).then_some((agent, record.stored)));
+        made.stored.extend((record.stored > 0).then_some((agent, record.stored, record.is_strangers)));
         made.labels.extend(record.label.clone().map(|label| (agent, label, made.places.len())));
         made.places.push((record.id, Entity::PLACEHOLDER));
         made.hashes.push((keys.session(record.id), Entity::PLACEHOLDER));
@@ -251,6 +251,7 @@ fn spawn_sessions(
             queued: 0,
             interrupted: record.interrupted,
             ephemeral: record.ephemeral,
+            is_strangers: record.is_strangers,
             compacted: record.compacted,
             stored: record.stored,
             taint: record.taint,

@@ -18,14 +18,15 @@ use super::index::Messages;
 use super::metrics::count;
 use super::post::{self, Outgoing};
 use super::receive::joined;
-use super::{limits, policy, precheck, rules, talk};
+use super::{limits, policy, precheck, rules, strangers, talk};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
-use crate::turn::{MessageTaken, NewMessage, take};
+use crate::session;
+use crate::turn::{MessageTaken, NewMessage, take, take_hidden};
 
 /// What became of a message whose turn was to begin.
 pub(super) enum Begun {
@@ -61,16 +62,40 @@ pub(super) fn begin(world: &mut World, id: ChatMessageId) -> Option<Begun> {
             Err(refusal) => put_off(world, id, &message, &of, &refusal),
         });
     }
-    let known = conversation.session_with(agent).filter(|_| !message.is_aside);
-    let session = known.unwrap_or_else(|| mint_beside(world, agent.0));
     let new = new_message(world, id, &message, &conversation, &of, agent);
-    match take(world, agent, Some(session), new, true, None) {
-        Ok((_, taken)) => {
+    match take_in_session(world, &message, agent, new) {
+        Ok(taken) => {
             opened(world, id, agent, taken, &of);
             Some(Begun::Turn(agent, taken))
         }
         Err(refusal) => Some(put_off(world, id, &message, &of, &refusal)),
     }
+}
+
+/// Takes a message in the session of its conversation, a new one where there is none yet; a question beside it in one of its own.
+fn take_in_session(
+    world: &mut World,
+    message: &ChatMessage,
+    agent: AgentId,
+    new: NewMessage,
+) -> Result<MessageTaken, Refusal> {
+    let id = message.conversation;
+    let is_strangers = state::<Conversation>(world, id).is_some_and(|its| its.is_strangers);
+    if is_strangers {
+        strangers::make_room(world, agent)?;
+    }
+    if message.is_aside && is_strangers {
+        let owner = index::agent(world, agent)?;
+        return take_hidden(world, owner, new, None).map(|(_, taken)| taken);
+    }
+    let known = state::<Conversation>(world, id).and_then(|its| its.session_with(agent));
+    let session = known.filter(|_| !message.is_aside).unwrap_or_else(|| mint_beside(world, agent.0));
+    let is_new = index::session(world, session).is_none();
+    let (_, taken) = take(world, agent, Some(session), new, true, None)?;
+    if is_new && is_strangers {
+        session::strangers::set(world, taken.session, true);
+    }
+    Ok(taken)
 }
 
 /// Are so many answers being written that this one waits, or does one wait that came before it in its chat?
@@ -190,13 +215,17 @@ fn opened(world: &mut World, id: ChatMessageId, agent: AgentId, taken: MessageTa
 
 /// The conversation knows its session with the agent.
 fn remember(world: &mut World, id: ConversationId, agent: AgentId, session: SessionId) {
+    let mut forgotten = None;
     talk::update(world, id, |its| {
         its.sessions.retain(|known| known.agent != agent);
         its.sessions.push(ChatSession { agent, session });
         if its.sessions.len() > limits::CONVERSATION_SESSIONS_MAX {
-            its.sessions.remove(0);
+            forgotten = Some(its.sessions.remove(0));
         }
     });
+    if let Some(its) = forgotten {
+        session::strangers::forget(world, its.session);
+    }
 }
 
 /// There is no room for the turn, or its agent does not run: the message waits a while, or is answered with that.

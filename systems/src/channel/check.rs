@@ -1,11 +1,15 @@
 //! What holds of all chats ([`check`](crate::kernel::check)).
 
+use std::collections::BTreeSet;
+
+use agentsvc_components::SessionId;
 use agentsvc_components::channel::conversation::Conversation;
 use agentsvc_components::channel::message::{ChatMessage, ChatMessageState};
 use agentsvc_components::channel::pairing::Pairing;
 use agentsvc_components::channel::rules::ChannelInstance;
 use agentsvc_components::channel::send::{Send, SendState};
 use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::session::Session;
 use bevy_ecs::prelude::World;
 
 use super::limits;
@@ -19,6 +23,14 @@ use crate::kernel::job::Jobs;
 pub(super) fn check(world: &mut World, faults: &mut Faults) {
     entities::check::<ChannelInstance>(world, faults, |_, _, _, _| {});
     entities::check::<Pairing>(world, faults, |_, _, _, _| {});
+    let mut strangers = world.query::<(&SessionId, &Session)>();
+    let began = strangers.iter(world).filter(|(_, session)| session.is_strangers && !session.ephemeral);
+    let began: BTreeSet<SessionId> = began.map(|(id, _)| *id).collect();
+    let mut all = world.query::<&Conversation>();
+    let theirs = all.iter(world).filter(|its| its.is_strangers).flat_map(|its| &its.sessions);
+    let known: BTreeSet<SessionId> = theirs.map(|its| its.session).collect();
+    let unknown: Vec<_> = began.difference(&known).collect();
+    faults.that(unknown.is_empty(), || format!("strangers began {unknown:?}, which no conversation of theirs knows"));
     entities::check::<Conversation>(world, faults, |_, id, its, faults| {
         let is_bounded = its.seen.len() <= limits::CONVERSATION_SEEN_MAX
             && its.sessions.len() <= limits::CONVERSATION_SESSIONS_MAX

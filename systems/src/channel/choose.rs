@@ -12,6 +12,7 @@ use super::{begin, error_codes, rules};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
 use crate::kernel::index;
+use crate::session::strangers;
 use crate::session::told::{self, SessionEvent};
 
 /// A chat chooses the agent that answers it (`/agent`), or leaves that to the rules again.
@@ -27,7 +28,8 @@ command! {
     write "choose_chat_agent" ChooseAgent => ConversationView, Root, |it, world| Answer::stored(choose(world, it))
 }
 
-/// The next message of a conversation begins a new session (`/new`), with every agent. The sessions so far stay.
+/// The next message of a conversation begins a new session (`/new`), with every agent. The sessions so far stay,
+/// but for those that strangers began: nothing would lead to them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RenewConversation(pub ConversationId);
 
@@ -87,12 +89,16 @@ fn choose(
 fn renew(world: &mut World, id: ConversationId) -> Result<ConversationView, Refusal> {
     let entity = find::<Conversation>(world, id)?;
     let sessions = world.get::<Conversation>(entity).map(|its| its.sessions.clone()).unwrap_or_default();
-    for its in sessions.into_iter().filter(|its| index::session(world, its.session).is_some()).collect::<Vec<_>>() {
-        if let Ok(owner) = index::agent(world, its.agent) {
+    for its in &sessions {
+        let is_there = index::session(world, its.session).is_some();
+        if let Some(owner) = index::agent(world, its.agent).ok().filter(|_| is_there) {
             told::note(world, owner, its.session, SessionEvent::Reset { why: "the chat began a new session" });
         }
     }
     change(world, entity, |its: &mut Conversation| its.sessions.clear());
+    for its in sessions {
+        strangers::forget(world, its.session);
+    }
     ConversationView::seen(world, id)
 }
 

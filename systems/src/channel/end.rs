@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, ErrorCode, SessionId, Timestamp, TurnId};
 use bevy_ecs::prelude::World;
 
 use super::post::{Outgoing, post_or_refuse};
-use super::{begin, precheck, rules, talk};
+use super::{begin, precheck, rules, strangers, talk};
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::turn::{Ended, stop_turn};
@@ -51,6 +51,10 @@ pub(super) fn settle(
         hold(world, &message, &of, agent, is_group);
     }
     begin::remove(world, id);
+    if state::<Conversation>(world, message.conversation).is_some_and(|its| its.is_strangers) {
+        // Where nothing is idle, the next one that ends makes room.
+        let _ = strangers::make_room(world, agent);
+    }
 }
 
 /// The turn of a message takes too long: it is stopped, and the chat is told.

@@ -63,6 +63,10 @@ pub struct ConversationPlaces {
     by_agent: BTreeSet<(AgentId, Timestamp, ConversationId)>,
     /// Those of them that are marked as trusted: no flood of others hides them.
     trusted: BTreeSet<(AgentId, Timestamp, ConversationId)>,
+    /// Those in which only strangers wrote.
+    strangers: Ages,
+    /// The same by the agents that they have sessions with.
+    strangers_of: BTreeMap<AgentId, Ages>,
 }
 
 impl ConversationPlaces {
@@ -90,6 +94,21 @@ impl ConversationPlaces {
         newest(&self.trusted, agent)
     }
 
+    /// Those in which only strangers wrote, the one in which nothing happened for longest first.
+    pub(super) fn oldest_of_strangers(&self) -> impl DoubleEndedIterator<Item = (Timestamp, ConversationId)> + '_ {
+        self.strangers.iter().copied()
+    }
+
+    /// Those of them that have a session with an agent, likewise.
+    pub(super) fn strangers_of(&self, agent: AgentId) -> impl Iterator<Item = (Timestamp, ConversationId)> + '_ {
+        self.strangers_of.get(&agent).into_iter().flatten().copied()
+    }
+
+    /// The agents that they have sessions with.
+    pub(super) fn agents_of_strangers(&self) -> impl Iterator<Item = AgentId> + '_ {
+        self.strangers_of.keys().copied()
+    }
+
     /// The conversations of a chat: one for each of its threads.
     pub(super) fn of_chat(&self, instance: &str, chat: &str) -> impl Iterator<Item = ConversationId> + '_ {
         let first: ChatKey = (instance.into(), chat.into(), None);
@@ -113,7 +132,13 @@ impl Mirrored<Conversation> for ConversationPlaces {
     fn place(&mut self, id: ConversationId, it: &Conversation, is_in: bool) {
         self.by_chat.put(((it.instance.clone(), it.chat.clone(), it.thread.clone()), id), is_in);
         put_under(&mut self.by_age, (it.instance.clone(), it.is_known), (it.last_at, id), is_in);
+        if it.is_strangers {
+            self.strangers.put((it.last_at, id), is_in);
+        }
         for its in &it.sessions {
+            if it.is_strangers {
+                put_under(&mut self.strangers_of, its.agent, (it.last_at, id), is_in);
+            }
             self.by_agent.put((its.agent, it.last_at, id), is_in);
             if it.is_trusted {
                 self.trusted.put((its.agent, it.last_at, id), is_in);

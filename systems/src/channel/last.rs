@@ -8,7 +8,7 @@ use agentsvc_components::channel::rules::ChannelInstance;
 use bevy_ecs::prelude::World;
 
 use super::index::{Conversations, Instances};
-use super::{pair, rules, talk};
+use super::{pair, rules, strangers, talk};
 use crate::kernel::entities::state;
 
 /// Conversations of an agent that are looked at for one that is known.
@@ -34,6 +34,9 @@ pub(super) fn mark(world: &mut World, instance: &str, chat: &str) {
         let is_trusted = state::<Conversation>(world, id)
             .is_some_and(|its| is_trusted(world, &its.instance, &its.chat, its.is_group));
         talk::update(world, id, |its| its.is_trusted = is_trusted);
+        if is_trusted {
+            strangers::set(world, id, false);
+        }
     }
 }
 

@@ -23,6 +23,7 @@
 //! | a chat that nothing lets in is told how to be let in, once in a while | a bot is public |
 //! | an approval is seen and decided only in channels in which its agent answers | no adapter and no chat decides for others |
 //! | strangers' conversations are bounded apart, the oldest go first | they take no room of others |
+//! | sessions that strangers began go with their conversations, and have a share of the store of their own | likewise |
 
 mod approve;
 mod aside;
@@ -53,6 +54,7 @@ mod relay;
 mod route;
 mod rules;
 mod send;
+mod strangers;
 mod talk;
 #[cfg(test)]
 mod tests;

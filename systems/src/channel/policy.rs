@@ -42,8 +42,7 @@ pub(super) fn judge(
     event: &ChatEvent,
 ) -> Verdict {
     let role = rules::role(world, of, &event.chat, &event.sender);
-    let is_named = role.is_some() || (!event.is_group && rules::is_recipient(of, &event.sender));
-    let is_known = is_named || pair::paired_at(world, &of.name, &conversation.chat).is_some();
+    let is_known = is_known(world, of, event);
     if !is_known && let Some(code) = start_code(event) {
         return pair::try_code(world, of, conversation, id, event, code);
     }
@@ -58,6 +57,18 @@ pub(super) fn judge(
         return verdict;
     }
     by_role(world, of, role, event)
+}
+
+/// Does the operator know who wrote a message, or its chat?
+fn is_known(world: &World, of: &InstanceRules, event: &ChatEvent) -> bool {
+    rules::role(world, of, &event.chat, &event.sender).is_some()
+        || (!event.is_group && rules::is_recipient(of, &event.sender))
+        || pair::paired_at(world, &of.name, &event.chat).is_some()
+}
+
+/// Anybody else is a stranger, unless the adapter lets in only those whom the operator lists.
+pub(super) fn is_by_stranger(world: &World, of: &InstanceRules, event: &ChatEvent) -> bool {
+    !of.has_allow_list && !is_known(world, of, event)
 }
 
 /// The code of `/start <code>`.

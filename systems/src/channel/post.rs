@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::channel::conversation::{Conversation, Notice};
+use agentsvc_components::channel::conversation::{ChatSession, Conversation, Notice};
 use agentsvc_components::channel::message::ChatMessage;
 use agentsvc_components::channel::rules::ChannelInstance;
 use agentsvc_components::channel::send::{Send, SendCause, SendContent, SendOrder, SendReport, SendState};
@@ -14,7 +14,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use bevy_ecs::prelude::World;
 use uuid::Uuid;
 
-use super::index::{Conversations, Instances, Sends};
+use super::index::{Conversations, Instances, Messages, Sends};
 use super::metrics::count;
 use super::send::SEND;
 use super::{error_codes, limits};
@@ -26,6 +26,7 @@ use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
+use crate::session::strangers;
 
 /// Messages to chats: in order within a conversation, and never sent again where something may have been written.
 pub(super) const JOB: JobKind = JobKind {
@@ -316,8 +317,14 @@ fn trim(world: &mut World, instance: &str) {
     }
 }
 
-/// A conversation goes, with the sends of it that have ended. False when something of it is open.
+/// A conversation goes, with the sends of it that have ended and with the sessions that strangers began in it. False when something
+/// of it is open.
 pub(super) fn forget(world: &mut World, id: ConversationId) -> bool {
+    let sessions = state::<Conversation>(world, id).map(|its| its.sessions.clone()).unwrap_or_default();
+    let is_busy = |its: &ChatSession| strangers::is_busy(world, its.session);
+    if world.resource::<Messages>().of(id).next().is_some() || sessions.iter().any(is_busy) {
+        return false;
+    }
     let sends: Vec<SendId> = world.resource::<Sends>().of(id, None).collect();
     let is_open = |id: &SendId| state::<Send>(world, *id).is_some_and(|send| send.state == SendState::Queued);
     if sends.iter().any(is_open) {
@@ -327,6 +334,9 @@ pub(super) fn forget(world: &mut World, id: ConversationId) -> bool {
         if let Some(entity) = world.resource::<Sends>().get(send) {
             world.despawn(entity);
         }
+    }
+    for its in sessions {
+        strangers::forget(world, its.session);
     }
     world.resource::<Conversations>().get(id).is_some_and(|entity| world.despawn(entity))
 }

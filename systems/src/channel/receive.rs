@@ -254,7 +254,8 @@ fn decide(world: &mut World, of: &InstanceRules, id: ConversationId, mut event: 
         Verdict::Tell(notice, why, text) => return policy::tell(world, id, notice, why, &event, text),
         Verdict::Answer(text) => return policy::answer(world, id, &event, text),
     }
-    let_in(world, id, &of.name);
+    let is_by_stranger = policy::is_by_stranger(world, of, &event);
+    let_in(world, id, &of.name, is_by_stranger);
     if let Some(to) = &event.deliver_to {
         return relay::relay(world, of, &event, to);
     }

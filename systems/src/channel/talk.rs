@@ -7,11 +7,11 @@ use agentsvc_components::channel::rules::InstanceRules;
 use agentsvc_components::kernel::slot::Slot;
 use bevy_ecs::prelude::World;
 
-use super::index::{Conversations, Messages};
+use super::index::Conversations;
 use super::receive::hash;
-use super::{last, limits, post};
+use super::{last, limits, post, strangers};
 use crate::kernel::clock::Now;
-use crate::kernel::entities::{change, find};
+use crate::kernel::entities::{change, find, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
 
@@ -32,6 +32,9 @@ pub(super) fn enter(world: &mut World, place: &Place<'_>, event: Option<&ChatEve
         return Some(id);
     }
     make_room(world, &instance.name, false, limits::STRANGERS_MAX - 1);
+    if world.resource::<Conversations>().len() >= limits::CONVERSATIONS_ALL_MAX {
+        strangers::forget_oldest(world);
+    }
     let all = world.resource::<Conversations>();
     let strangers = all.count(&instance.name, false);
     if strangers >= limits::STRANGERS_MAX || all.len() >= limits::CONVERSATIONS_ALL_MAX {
@@ -49,10 +52,10 @@ pub(super) fn enter(world: &mut World, place: &Place<'_>, event: Option<&ChatEve
         last_at: now,
         ..Conversation::default()
     };
-    let conversation = Conversation {
-        is_trusted: last::is_trusted(world, &conversation.instance, &conversation.chat, conversation.is_group),
-        ..conversation
-    };
+    let is_trusted = last::is_trusted(world, &conversation.instance, &conversation.chat, conversation.is_group);
+    // What the daemon itself begins is no stranger's.
+    let is_strangers = event.is_some() && !is_trusted && !instance.has_allow_list;
+    let conversation = Conversation { is_trusted, is_strangers, ..conversation };
     let id: ConversationId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, conversation)).id();
     world.mark(entity);
@@ -73,17 +76,21 @@ pub(crate) fn forget_message(world: &mut World, instance: &str, chat: &str, mess
     update(world, id, |its| its.seen.retain(|seen| *seen != hash));
 }
 
-/// A message of the conversation was let through: it is no stranger's any more.
-pub(super) fn let_in(world: &mut World, id: ConversationId, instance: &str) {
-    let is_known = crate::kernel::entities::state::<Conversation>(world, id).is_some_and(|its| its.is_known);
-    if !is_known {
+/// A message of the conversation was let through: of a stranger, or not. A group in which somebody has
+/// written whom the operator knows stays theirs.
+pub(super) fn let_in(world: &mut World, id: ConversationId, instance: &str, is_by_stranger: bool) {
+    let Some(its) = state::<Conversation>(world, id) else { return };
+    let is_new = !its.is_known;
+    let is_strangers = is_by_stranger && (its.is_strangers || !its.is_group);
+    strangers::set(world, id, is_strangers);
+    if is_new {
         update(world, id, |its| its.is_known = true);
         make_room(world, instance, true, limits::CONVERSATIONS_MAX);
     }
 }
 
 /// The oldest conversations go while there are more than `most`, as far as nothing of them is open.
-fn make_room(world: &mut World, instance: &str, is_known: bool, most: usize) {
+pub(super) fn make_room(world: &mut World, instance: &str, is_known: bool, most: usize) {
     let over = world.resource::<Conversations>().count(instance, is_known).saturating_sub(most);
     if over == 0 {
         return;
@@ -92,8 +99,7 @@ fn make_room(world: &mut World, instance: &str, is_known: bool, most: usize) {
         world.resource::<Conversations>().oldest(instance, is_known).take(LOOKED_AT_MAX.max(over)).collect();
     let mut left = over;
     for id in oldest {
-        let is_open = world.resource::<Messages>().of(id).next().is_some();
-        if left > 0 && !is_open && post::forget(world, id) {
+        if left > 0 && post::forget(world, id) {
             left -= 1;
         }
     }

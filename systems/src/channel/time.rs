@@ -9,7 +9,7 @@ use bevy_ecs::prelude::{Resource, World};
 
 use super::begin::begin;
 use super::index::{Messages, Pairings};
-use super::{end, limits, pair, precheck};
+use super::{end, limits, pair, precheck, strangers};
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::kernel::index;
@@ -54,15 +54,15 @@ pub(super) fn settle_lost(world: &mut World) {
     }
 }
 
-/// When a message has waited long enough, or a code is void.
+/// When a message has waited long enough, a code is void, or a conversation of strangers is old.
 pub(super) fn next_due(world: &World) -> Option<Timestamp> {
     let message = world.resource::<Messages>().first_due().map(|(at, _)| at);
     let void = world.resource::<Pairings>().first_void().map(|(at, _)| at);
     let late = world.resource::<Messages>().deadlines().next().map(|(at, _)| at);
-    message.into_iter().chain(void).chain(late).min()
+    message.into_iter().chain(void).chain(late).chain(strangers::next_due(world)).min()
 }
 
-/// Begins the turns of messages that have waited long enough; a bounded number.
+/// Begins the turns of messages that have waited long enough, and lets go what is old; a bounded number.
 // &mut World: begins turns.
 pub(super) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
@@ -79,6 +79,7 @@ pub(super) fn beat(world: &mut World) {
         end::stop_late(world, id);
     }
     pair::sweep(world);
+    strangers::sweep(world);
 }
 
 /// The clock was set back: no message waits longer than it would have.
@@ -102,4 +103,5 @@ pub(super) fn clock_set_back(world: &mut World) {
         end::set_deadline(world, id, Some(last));
     }
     pair::clock_set_back(world);
+    strangers::clock_set_back(world);
 }

@@ -90,6 +90,10 @@ pub struct Settings {
     /// The same of all agents of one user (`[sessions] user_max_bytes`).
     #[serde(default = "user_sessions_default")]
     pub user_sessions_max_bytes: u64,
+    /// Days after which a conversation of a channel goes in which only strangers wrote, with its sessions; 0 keeps it (`[channels]
+    /// strangers_idle_days`).
+    #[serde(default = "strangers_idle_default")]
+    pub strangers_idle_days: u32,
     /// Bytes that the agents of one family, or of one user with a limited role, may remember together (`[proactive_memory]
     /// family_max_bytes`).
     #[serde(default = "family_memory_default")]
@@ -123,6 +127,13 @@ pub const FAMILY_SESSIONS_BYTES_DEFAULT: u64 = 10 << 30;
 
 /// The same of all agents of one user.
 pub const USER_SESSIONS_BYTES_DEFAULT: u64 = 20 << 30;
+
+/// Days that conversations of strangers are kept in which nothing happens, where nothing else is said.
+pub const STRANGERS_IDLE_DAYS_DEFAULT: u32 = 30;
+
+const fn strangers_idle_default() -> u32 {
+    STRANGERS_IDLE_DAYS_DEFAULT
+}
 
 /// Bytes that the agents of one family remember where nothing else is said.
 pub const FAMILY_MEMORY_BYTES_DEFAULT: u64 = 10 << 30;
@@ -192,6 +203,7 @@ impl Default for Settings {
             agents_per_user_max: AGENTS_PER_USER_DEFAULT,
             family_sessions_max_bytes: FAMILY_SESSIONS_BYTES_DEFAULT,
             user_sessions_max_bytes: USER_SESSIONS_BYTES_DEFAULT,
+            strangers_idle_days: STRANGERS_IDLE_DAYS_DEFAULT,
             family_memory_max_bytes: FAMILY_MEMORY_BYTES_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),

@@ -72,6 +72,7 @@ pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
         taint: Taint::default(),
         addresses: Vec::new(),
         ending: None,
+        is_strangers: false,
     };
     fields.rest.is_empty().then_some(record)
 }
@@ -244,6 +245,7 @@ mod tests {
                 taint: Taint::default(),
                 addresses: Vec::new(),
                 ending: None,
+                is_strangers: false,
             }
         }
     }
@@ -304,10 +306,14 @@ mod tests {
             taint: Taint::NONE,
             addresses: Vec::new(),
             ending: None,
+            is_strangers: false,
         };
         assert_eq!(session(&encode(&record)), None, "a moment before 1970");
         record.updated_at = Timestamp(2);
         assert!(session(&encode(&record)).is_some());
+        record.is_strangers = true;
+        assert_eq!(session(&encode(&record)), None);
+        record.is_strangers = false;
         record.addresses = vec![1, u64::MAX];
         assert_eq!(session(&encode(&record)), None);
         record.taint = Taint::WEB;

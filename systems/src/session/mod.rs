@@ -21,6 +21,7 @@ mod room_tests;
 mod row_template;
 mod rows;
 mod show;
+pub(crate) mod strangers;
 pub(crate) mod told;
 
 pub use branch::BranchSession;
@@ -246,6 +247,7 @@ fn make(
         queued: 0,
         interrupted: false,
         ephemeral,
+        is_strangers: false,
         compacted: 0,
         stored: 0,
         taint: Taint::NONE,

@@ -17,7 +17,7 @@ use super::error_codes::{SESSION_STORAGE_FULL, SESSIONS_FULL};
 use super::limits::SESSIONS_MAX;
 use crate::config::Settings;
 use crate::kernel::check::Faults;
-use crate::kernel::index::{self, Index, id_of};
+use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
 use crate::kernel::share;
 use crate::people::{family_of, holder_of};
@@ -28,6 +28,8 @@ pub(crate) struct Stored {
     /// By family, the sessions of those below its top; the agent at the top has a sum of its own.
     below: BTreeMap<AgentId, Taken>,
     users: BTreeMap<UserId, Taken>,
+    /// By agent, those that strangers began.
+    strangers: BTreeMap<Entity, Taken>,
 }
 
 /// What sessions take together, or so much more or less. Those made for one request count by their bytes alone.
@@ -37,25 +39,38 @@ pub(crate) struct Taken {
     pub(crate) sessions: i64,
     /// Bytes of their rows.
     pub(crate) bytes: i64,
+    /// Those of them in sessions that strangers began.
+    pub(crate) strangers: i64,
 }
 
 impl Taken {
     /// One session more.
-    pub(super) const ONE: Self = Self { sessions: 1, bytes: 0 };
+    pub(super) const ONE: Self = Self { sessions: 1, bytes: 0, strangers: 0 };
 
-    const fn of_bytes(bytes: i64) -> Self {
-        Self { sessions: 0, bytes }
+    const fn of_bytes(bytes: i64, is_strangers: bool) -> Self {
+        Self { sessions: 0, bytes, strangers: if is_strangers { bytes } else { 0 } }
     }
 
     /// What an agent has.
-    pub(crate) fn by(index: &Index, at: Entity, agent: &Agent) -> Self {
+    pub(crate) fn by(index: &Index, stored: &Stored, at: Entity, agent: &Agent) -> Self {
         let sessions = i64::try_from(index.session_count_of(at)).unwrap_or(i64::MAX);
-        Self { sessions, bytes: agent.stored.cast_signed() }
+        let strangers = stored.strangers.get(&at).map_or(0, |taken| taken.strangers);
+        Self { sessions, bytes: agent.stored.cast_signed(), strangers }
     }
 
     /// So much less.
     pub(crate) const fn less(self) -> Self {
-        Self { sessions: -self.sessions, bytes: -self.bytes }
+        Self { sessions: -self.sessions, bytes: -self.bytes, strangers: -self.strangers }
+    }
+
+    /// Both together; never less than nothing.
+    fn and(self, more: Self) -> Self {
+        let sum = |one: i64, other: i64| one.saturating_add(other).max(0);
+        Self {
+            sessions: sum(self.sessions, more.sessions),
+            bytes: sum(self.bytes, more.bytes),
+            strangers: sum(self.strangers, more.strangers),
+        }
     }
 }
 
@@ -68,7 +83,7 @@ impl Stored {
     /// Has nobody anything?
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.below.is_empty() && self.users.is_empty()
+        self.below.is_empty() && self.users.is_empty() && self.strangers.is_empty()
     }
 }
 
@@ -76,8 +91,7 @@ fn add<K: Ord>(sums: &mut BTreeMap<K, Taken>, key: K, more: Taken) {
     if more == Taken::default() {
         return;
     }
-    let sum = sums.get(&key).copied().unwrap_or_default();
-    let sum = Taken { sessions: (sum.sessions + more.sessions).max(0), bytes: (sum.bytes + more.bytes).max(0) };
+    let sum = sums.get(&key).copied().unwrap_or_default().and(more);
     if sum == Taken::default() {
         sums.remove(&key);
     } else {
@@ -101,29 +115,40 @@ pub(crate) fn grow(world: &mut World, session: Entity, bytes: usize) {
     let Some(mut home) = world.get_mut::<Session>(session) else { return };
     let before = home.stored;
     home.stored = before.saturating_add(units);
-    let (owner, more) = (home.agent, home.stored - before);
-    change(world, owner, Taken::of_bytes(bytes_of(more).cast_signed()));
+    let (owner, more, is_strangers) = (home.agent, home.stored - before, home.is_strangers);
+    change(world, owner, Taken::of_bytes(bytes_of(more).cast_signed(), is_strangers));
     world.mark(session);
 }
 
 /// The rows of a session go.
 pub(super) fn release(world: &mut World, session: Entity) {
     let Some(mut home) = world.get_mut::<Session>(session) else { return };
-    let (owner, all) = (home.agent, std::mem::take(&mut home.stored));
-    change(world, owner, Taken::of_bytes(-bytes_of(all).cast_signed()));
+    let (owner, all, is_strangers) = (home.agent, std::mem::take(&mut home.stored), home.is_strangers);
+    change(world, owner, Taken::of_bytes(-bytes_of(all).cast_signed(), is_strangers));
+}
+
+/// The session is one that strangers began from here on, or no longer: its rows count for their share, or not.
+pub(super) fn set_strangers(world: &mut World, session: Entity, is_strangers: bool) {
+    let Some(mut home) = world.get_mut::<Session>(session).filter(|home| home.is_strangers != is_strangers) else {
+        return;
+    };
+    home.is_strangers = is_strangers;
+    let (owner, bytes) = (home.agent, bytes_of(home.stored).cast_signed());
+    change(world, owner, Taken { strangers: if is_strangers { bytes } else { -bytes }, ..Taken::default() });
+    world.mark(session);
 }
 
 /// Counts what a session of the agent had stored when the daemon ended.
-pub(crate) fn restore_stored(world: &mut World, agent: Entity, units: u32) {
+pub(crate) fn restore_stored(world: &mut World, agent: Entity, units: u32, is_strangers: bool) {
     if units > 0 {
-        change(world, agent, Taken::of_bytes(bytes_of(units).cast_signed()));
+        change(world, agent, Taken::of_bytes(bytes_of(units).cast_signed(), is_strangers));
     }
 }
 
 /// Counts the sessions that an agent had when the daemon ended; their rows have counted.
 pub(crate) fn restore_count(world: &mut World, agent: Entity) {
     let Some(Taken { sessions, .. }) = taken_by(world, agent) else { return };
-    change(world, agent, Taken { sessions, bytes: 0 });
+    change(world, agent, Taken { sessions, ..Taken::default() });
 }
 
 /// What the sessions of an agent take counts for its family from here on.
@@ -144,21 +169,30 @@ pub(crate) fn leave_kin(world: &mut World, agent: Entity) {
 }
 
 fn taken_by(world: &World, agent: Entity) -> Option<Taken> {
-    world.get::<Agent>(agent).map(|its| Taken::by(world.resource::<Index>(), agent, its))
+    let (index, stored) = (world.resource::<Index>(), world.resource::<Stored>());
+    world.get::<Agent>(agent).map(|its| Taken::by(index, stored, agent, its))
+}
+
+/// What the sessions of a family take.
+pub(super) fn taken_by_family(world: &World, family: AgentId) -> Taken {
+    let top = index::agent(world, family).ok().and_then(|top| taken_by(world, top)).unwrap_or_default();
+    top.and(world.resource::<Stored>().below.get(&family).copied().unwrap_or_default())
+}
+
+/// What the sessions of a user's agents take.
+pub(super) fn taken_by_user(world: &World, user: UserId) -> Taken {
+    world.resource::<Stored>().users.get(&user).copied().unwrap_or_default()
 }
 
 /// Refuses a further session of an agent whose user or family has as many as it may.
 pub(super) fn admit(world: &World, agent: Entity) -> Result<(), Refusal> {
-    let (stored, holder) = (world.resource::<Stored>(), holder_of(world, agent));
+    let holder = holder_of(world, agent);
     let taken = match holder {
-        Holder::User(user) => stored.users.get(&user).map_or(0, |taken| taken.sessions),
-        Holder::Family(family) => {
-            let top = index::agent(world, family).ok().and_then(|top| taken_by(world, top));
-            top.map_or(0, |top| top.sessions) + stored.below.get(&family).map_or(0, |taken| taken.sessions)
-        }
+        Holder::User(user) => taken_by_user(world, user),
+        Holder::Family(family) => taken_by_family(world, family),
     };
     let most = SESSIONS_MAX / POOL_SHARES;
-    if usize::try_from(taken).unwrap_or(0) < most {
+    if usize::try_from(taken.sessions).unwrap_or(0) < most {
         Ok(())
     } else {
         Err(share::full(holder, most, "sessions", SESSIONS_FULL))
@@ -175,6 +209,8 @@ pub(super) fn change(world: &mut World, agent: Entity, more: Taken) {
     // Its record has no such field.
     let owner = owner.bypass_change_detection();
     owner.stored = owner.stored.saturating_add_signed(more.bytes);
+    let of_strangers = Taken { strangers: more.strangers, ..Taken::default() };
+    add(&mut world.resource_mut::<Stored>().strangers, agent, of_strangers);
     let family = world.get::<SpawnedBy>(agent).map(|_| family_of(world, agent));
     let user = world.get::<OwnedBy>(agent).map(|by| by.0);
     let mut stored = world.resource_mut::<Stored>();
@@ -188,27 +224,23 @@ pub(super) fn change(world: &mut World, agent: Entity, more: Taken) {
 
 /// Refuses what would store more in sessions of the agent where its family, or its user, has no room.
 pub(crate) fn has_room(world: &World, agent: Entity) -> Result<(), Refusal> {
-    let (stored, settings) = (world.resource::<Stored>(), world.resource::<Settings>());
-    let own = |agent: Entity| world.get::<Agent>(agent).map_or(0, |agent| agent.stored);
-    let family = if world.get::<SpawnedBy>(agent).is_some() { family_of(world, agent) } else { id_of(world, agent) };
-    let top = index::agent(world, family).map_or(0, own);
-    let bytes = |taken: Option<&Taken>| taken.map_or(0, |taken| taken.bytes.cast_unsigned());
-    let taken = top.saturating_add(bytes(stored.below.get(&family)));
+    let settings = world.resource::<Settings>();
     let full = |whose: &str, most: u64, key: &str| {
         let text = format!(
             "the sessions of {whose} take as much of the store as they may ({most} bytes, `[sessions] {key}`); delete some first"
         );
         Err(Refusal::of(SESSION_STORAGE_FULL, text))
     };
-    if taken >= settings.family_sessions_max_bytes {
+    let taken = taken_by_family(world, family_of(world, agent));
+    if taken.bytes.cast_unsigned() >= settings.family_sessions_max_bytes {
         return full(
             "this agent, and of the agents that it and they spawned,",
             settings.family_sessions_max_bytes,
             "family_max_bytes",
         );
     }
-    let of_user = bytes(world.get::<OwnedBy>(agent).and_then(|by| stored.users.get(&by.0)));
-    if of_user >= settings.user_sessions_max_bytes {
+    let of_user = world.get::<OwnedBy>(agent).map_or_else(Taken::default, |by| taken_by_user(world, by.0));
+    if of_user.bytes.cast_unsigned() >= settings.user_sessions_max_bytes {
         return full("the user's agents", settings.user_sessions_max_bytes, "user_max_bytes");
     }
     Ok(())
@@ -218,16 +250,18 @@ pub(crate) fn has_room(world: &World, agent: Entity) -> Result<(), Refusal> {
 pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut of_agents = BTreeMap::new();
     for session in world.query::<&Session>().iter(world) {
-        let (sessions, bytes) = of_agents.entry(session.agent).or_insert((0, 0));
-        *sessions += i64::from(!session.ephemeral);
-        *bytes += bytes_of(session.stored);
+        let of_agent: &mut Taken = of_agents.entry(session.agent).or_default();
+        let sessions = i64::from(!session.ephemeral);
+        let bytes = Taken::of_bytes(bytes_of(session.stored).cast_signed(), session.is_strangers);
+        *of_agent = of_agent.and(Taken { sessions, ..bytes });
     }
-    let (mut below, mut users) = (BTreeMap::new(), BTreeMap::new());
+    let (mut below, mut users, mut strangers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut agents = world.query::<(Entity, &Agent, Option<&SpawnedBy>, Option<&OwnedBy>)>();
     let world = &*world;
     for (at, agent, spawned, owned) in agents.iter(world) {
-        let (sessions, sum) = of_agents.get(&at).copied().unwrap_or((0, 0));
-        let taken = Taken { sessions, bytes: sum.cast_signed() };
+        let taken = of_agents.get(&at).copied().unwrap_or_default();
+        let sum = taken.bytes.cast_unsigned();
+        add(&mut strangers, at, Taken { strangers: taken.strangers, ..Taken::default() });
         faults.that(agent.stored == sum, || {
             format!("the sessions of agent {:?} take {sum} bytes, and it says {}", agent.name, agent.stored)
         });
@@ -241,4 +275,5 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let stored = world.resource::<Stored>();
     faults.same("sessions below the tops of families", &stored.below, &below);
     faults.same("sessions of users", &stored.users, &users);
+    faults.same("sessions that strangers began", &stored.strangers, &strangers);
 }

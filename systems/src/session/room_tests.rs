@@ -212,7 +212,7 @@ fn the_agents_of_a_user_have_one_bound_that_goes_with_them() {
 
 /// Goes on as if a user had so many sessions more.
 fn pretend(world: &mut TestWorld, user: UserId, sessions: i64) {
-    world.engine.world_mut().resource_mut::<Stored>().of_user(user, Taken { sessions, bytes: 0 });
+    world.engine.world_mut().resource_mut::<Stored>().of_user(user, Taken { sessions, ..Taken::default() });
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         taint: session.taint,
         addresses: world.get::<KnownAddresses>(entity).map(|known| known.0.clone()).unwrap_or_default(),
         ending: world.get::<Ending>(entity).cloned(),
+        is_strangers: session.is_strangers,
     }))
 }
 

@@ -22,7 +22,7 @@ export async function mount(root, { signal }) {
       { label: "Signed in", width: "minmax(0, 1fr)", side: true, cell: (session) => time(session.created_at) },
       { label: "Last used", width: "minmax(0, 1fr)", side: true, cell: (session) => session.last_used_at ? time(session.last_used_at) : h("span", { class: "dim" }, "never") },
       { label: "Expires", width: "minmax(0, 1fr)", side: true, cell: (session) => time(session.expires_at) },
-      { label: "Actions", width: "110px", slim: "98px", end: true, cell: (session) => can("admin") || session.user_id === me().user_id ? h("button", { type: "button", class: "small", "aria-label": `End the session of ${session.username}`, onclick: () => end(session).catch(showError) }, "End…") : null },
+      { label: "Actions", width: "110px", slim: "98px", end: true, cell: (session) => can("admin") || (session.user_id === me().user_id && (me().kind === "session" || can("write"))) ? h("button", { type: "button", class: "small", "aria-label": `End the session of ${session.username}`, onclick: () => end(session).catch(showError) }, "End…") : null },
     ],
   });
   const nothing = emptyState({ icon: icon("key", 28), title: "No sign-ins yet", text: "People sign in at an identity provider, which you set in [external_auth] of config.toml, or with a password.", actions: [h("a", { class: "button", href: "#/settings/people" }, "Open users and keys")] });

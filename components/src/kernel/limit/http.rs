@@ -10,7 +10,7 @@ limits! {
     pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
     /// Users and keys whose wrong codes are remembered, for each purpose. More: those that are not locked are forgotten first.
     pub const TOTP_TRIED_MAX: usize = 256;
-    /// Clients whose grace period after a right code is remembered. More: they need a code for each decision.
+    /// Keys and sessions, each at one address, and people in chats, whose grace period after a right code is remembered. More: they need a code for each decision.
     pub const TOTP_GRACES_MAX: usize = 1_024;
     /// Bytes of text that the attachments of one message may add. More: 400.
     pub const ATTACHED_BYTES_MAX: usize = 8 << 20;

@@ -11,6 +11,7 @@ mod policy;
 mod precheck;
 mod routing;
 mod sends;
+mod strangers;
 mod whole;
 
 use agentsvc_components::channel::message::{ChatCommand, ChatEvent, Sender};

@@ -85,6 +85,7 @@ fn session() -> SessionRecord {
             why: "the session was reset".into(),
             earlier: vec![(TurnId(Uuid::from_u128(6)), LogId(6))],
         }),
+        is_strangers: true,
     }
 }
 

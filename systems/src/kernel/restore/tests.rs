@@ -64,6 +64,7 @@ fn session(n: u32) -> SessionRecord {
         taint: Taint::NONE,
         addresses: Vec::new(),
         ending: None,
+        is_strangers: false,
     }
 }
 

@@ -1,0 +1,112 @@
+//! Conversations of strangers, such as visitors of a site, and their sessions: they go when they are old, and where strangers have
+//! taken their share those go that were idle for longest. What the operator's own people have written stays.
+
+use agentsvc_components::channel::ConversationId;
+use agentsvc_components::channel::conversation::Conversation;
+use agentsvc_components::{AgentId, Refusal, Timestamp};
+use bevy_ecs::prelude::World;
+
+use super::index::Conversations;
+use super::{limits, post, talk};
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::entities::state;
+use crate::kernel::index;
+use crate::session::strangers::{self, Whose};
+
+/// Conversations of an agent of which one look takes the first that is idle.
+const LOOKED_AT_MAX: usize = 256;
+/// Sessions that go for one message at most.
+const GOING_MAX: usize = 256;
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// Only strangers have written in the conversation, or not only they. Its sessions are of their share of the store, or not.
+pub(super) fn set(world: &mut World, id: ConversationId, is_strangers: bool) {
+    let Some(its) = state::<Conversation>(world, id).filter(|its| its.is_strangers != is_strangers) else { return };
+    let sessions = its.sessions.clone();
+    talk::update(world, id, |its| its.is_strangers = is_strangers);
+    for its in sessions {
+        strangers::set(world, its.session, is_strangers);
+    }
+}
+
+/// Makes room in the share of strangers for what an agent writes and reads in one of their conversations.
+///
+/// # Errors
+/// Turns of strangers take all of it (429).
+pub(super) fn make_room(world: &mut World, agent: AgentId) -> Result<(), Refusal> {
+    let Ok(at) = index::agent(world, agent) else { return Ok(()) };
+    for _ in 0..GOING_MAX {
+        match strangers::full_share(world, at) {
+            Some((whose, _)) if end_oldest(world, whose) => {}
+            _ => break,
+        }
+    }
+    strangers::full_share(world, at).map_or(Ok(()), |(_, refusal)| Err(refusal))
+}
+
+/// The session of strangers goes that was idle for longest. False where none is idle.
+fn end_oldest(world: &mut World, whose: Whose) -> bool {
+    let all = world.resource::<Conversations>();
+    let is_whose = |agent: &AgentId| index::agent(world, *agent).is_ok_and(|at| whose.has(world, at));
+    let idle_of = |agent: AgentId| {
+        let oldest = all.strangers_of(agent).take(LOOKED_AT_MAX);
+        let mut with_session = oldest.filter_map(|(at, id)| {
+            let session = state::<Conversation>(world, id)?.session_with(agent)?;
+            Some((at, id, session, agent))
+        });
+        with_session.find(|(_, _, session, _)| strangers::is_idle(world, *session))
+    };
+    let oldest = all.agents_of_strangers().filter(is_whose).filter_map(idle_of).min_by_key(|(at, id, ..)| (*at, *id));
+    let Some((_, id, session, agent)) = oldest else { return false };
+    talk::update(world, id, |its| its.sessions.retain(|known| known.agent != agent));
+    strangers::forget(world, session);
+    true
+}
+
+/// There are as many conversations as there may be: that of strangers goes in which nothing happened for longest.
+pub(super) fn forget_oldest(world: &mut World) {
+    let oldest = world.resource::<Conversations>().oldest_of_strangers().take(LOOKED_AT_MAX);
+    for (_, id) in oldest.collect::<Vec<_>>() {
+        if post::forget(world, id) {
+            return;
+        }
+    }
+}
+
+/// Milliseconds after which a conversation of strangers is old; `None` where none ever is.
+fn age_ms(world: &World) -> Option<i64> {
+    let days = world.resource::<Settings>().strangers_idle_days;
+    (days > 0).then(|| i64::from(days) * DAY_MS)
+}
+
+/// When the next conversation of strangers is old.
+pub(super) fn next_due(world: &World) -> Option<Timestamp> {
+    let (at, _) = world.resource::<Conversations>().oldest_of_strangers().next()?;
+    age_ms(world).map(|age_ms| at.plus_ms(age_ms))
+}
+
+/// Conversations of strangers that are old go; a bounded number. What is still open in one counts as something that happens.
+pub(super) fn sweep(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    for _ in 0..limits::CHAT_BEAT_MAX {
+        if next_due(world).is_none_or(|due| due > now) {
+            return;
+        }
+        let Some((_, id)) = world.resource::<Conversations>().oldest_of_strangers().next() else { return };
+        if !post::forget(world, id) {
+            talk::update(world, id, |its| its.last_at = now);
+        }
+    }
+}
+
+/// The clock was set back: nothing of strangers stays for longer than if it had happened now.
+pub(super) fn clock_set_back(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let newest = world.resource::<Conversations>().oldest_of_strangers().rev();
+    let ahead: Vec<ConversationId> = newest.take_while(|(at, _)| *at > now).map(|(_, id)| id).collect();
+    for id in ahead {
+        talk::update(world, id, |its| its.last_at = now);
+    }
+}

@@ -178,7 +178,7 @@ pub(super) fn try_code(
     let name = event.title.clone().unwrap_or_else(|| event.sender.name.clone());
     let_chat_in(world, Some(offer), of.name.clone(), conversation.chat.clone(), name);
     talk::update(world, id, |its| its.wrong_codes = None);
-    talk::let_in(world, id, &of.name);
+    talk::let_in(world, id, &of.name, false);
     Verdict::Answer("This chat is paired now.".to_owned())
 }
 

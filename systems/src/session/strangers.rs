@@ -14,7 +14,7 @@ use crate::kernel::index;
 use crate::people::family_of;
 
 /// Seconds after which a message that found no room is worth another try: turns of strangers have ended by then.
-const RETRY_SECS: u64 = 5;
+const RETRY_SECS: u32 = 5;
 
 /// Whose share it is.
 #[derive(Clone, Copy)]

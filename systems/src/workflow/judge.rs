@@ -66,7 +66,8 @@ fn judge(world: &mut World, entity: Entity) {
         return;
     }
     let is_loop = run.steps[step].mode == StepMode::Loop;
-    let left = limit::WORKFLOW_RUN_WORK_MAX - usize::try_from(run.judged).unwrap_or(usize::MAX).min(limit::WORKFLOW_RUN_WORK_MAX);
+    let left = limit::WORKFLOW_RUN_WORK_MAX
+        - usize::try_from(run.judged).unwrap_or(usize::MAX).min(limit::WORKFLOW_RUN_WORK_MAX);
     let mut meter = Meter::new(left.min(limit::WORKFLOW_CONDITION_WORK_MAX));
     let answer = holds(run, step, &mut meter);
     world.resource_mut::<Told>().0 += meter.spent();

@@ -294,7 +294,8 @@ pub(crate) fn install(world: &mut World) {
 /// Can a run go on?
 pub(crate) fn has_work(world: &World) -> bool {
     let workflows = world.resource::<Workflows>();
-    let is_ready = !(workflows.ready.is_empty() && workflows.undecided.is_empty()) && world.resource::<Fires>().workflows_may();
+    let is_ready =
+        !(workflows.ready.is_empty() && workflows.undecided.is_empty()) && world.resource::<Fires>().workflows_may();
     is_ready || !workflows.orphans.is_empty()
 }
 

@@ -115,7 +115,7 @@ fn a_list_of_texts_is_a_repeated_option() {
     let daemon = Daemon::start();
     daemon.agent("scout");
     let tags = |options: &[&str]| {
-        out(&daemon.cli(&[&["agent", "update", "scout"], options].concat()));
+        out(&daemon.cli(&[&["agent", "update", "scout"][..], options].concat()));
         let shown = out(&daemon.cli(&["agent", "show", "scout", "--json"]));
         shown.parse::<Value>().unwrap()["tags"].clone()
     };

@@ -28,8 +28,8 @@ pub(super) fn sentence(
         }
     };
     let next = match answer["next_run"].as_str() {
+        _ if answer["enabled"] == false => "; disabled".to_owned(),
         Some(next) => format!("; next run {}", run_at(next, answer["timezone"].as_str(), now)),
-        None if answer["enabled"] == false => "; disabled".to_owned(),
         None => String::new(),
     };
     Some(format!("{done} {noun} {}{next}\n", clean(&name)))

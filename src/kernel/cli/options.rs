@@ -104,7 +104,7 @@ mod tests {
         let input = Input { name: "tags".to_owned(), about: String::new(), takes: Takes::Texts, words: Vec::new() };
         let command = Command::new("x").arg(argument(option_of("tags"), &input));
         let of = |arguments: &[&str]| {
-            let typed = command.clone().try_get_matches_from([&["x"], arguments].concat()).unwrap();
+            let typed = command.clone().try_get_matches_from([&["x"][..], arguments].concat()).unwrap();
             given(&input, &typed).unwrap()
         };
         assert_eq!(of(&["--tags", "a", "--tags", "b c"]), Some(serde_json::json!(["a", "b c"])));

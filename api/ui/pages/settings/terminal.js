@@ -1,7 +1,7 @@
 // A terminal: a shell on the machine of the daemon, in the sandbox of commands.
 
 import { address, get, key } from "../../lib/api.js";
-import { emptyState, fill, h, useStyles } from "../../lib/dom.js";
+import { fill, h, useStyles } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { partOff } from "../../lib/off.js";
 import { keyText } from "../../lib/screen-keys.js";

@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// Commits behind the first one.
 const COMMITS: u8 = 200;
 
+/// Where a row is, its key and its value.
+type Row = (Space, Vec<u8>, Vec<u8>);
+
 fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let store = Store::open(home.path().join("world")).expect("a store can be made");
@@ -24,7 +27,7 @@ fn store() -> (TempDir, Store) {
 }
 
 /// All rows of the world in it, and its newest step.
-fn all_rows(store: &Store) -> (Vec<(Space, Vec<u8>, Vec<u8>)>, StepMark) {
+fn all_rows(store: &Store) -> (Vec<Row>, StepMark) {
     let view = store.view();
     let rows = view.all().map(|row| row.map(|row| (row.space, row.key, row.value)));
     (rows.collect::<Result<_, Error>>().expect("its rows can be read"), view.step().expect("its step can be read"))
@@ -40,7 +43,8 @@ fn put(key: &[u8], value: &[u8]) -> Op {
 pub(crate) fn conforms(
     new: &dyn Fn() -> Box<dyn Journal>,
     first: Vec<Op>,
-    (least, erase): (usize, &dyn Fn(&Store, CommitQueue)),
+    least: usize,
+    erase: &dyn Fn(&Store, CommitQueue),
 ) {
     let (home, store) = store();
     let mut journal = new();

@@ -100,7 +100,7 @@ fn the_journal_of_the_servers_does_what_every_journal_must() {
         JournalServers::connect(&urls, credentials.clone(), &[7; 32], runtime.handle()).expect("the servers are fit")
     };
     let nodes = connect();
-    conforms(&|| nodes.journal(), rows(), (usize::try_from(ROWS).unwrap_or_default() - 100, &erase));
+    conforms(&|| nodes.journal(), rows(), ROWS as usize - 100, &erase);
     // In a stream of its own: the readers of these count what is in it.
     servers.remove(STREAM);
     let nodes = connect();

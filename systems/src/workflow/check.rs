@@ -38,8 +38,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
                 faults.that(is_its, || format!("run {id}: step {step} waits for a turn that is not open"));
             }
         }
-        let is_moving = !run.state.is_open() || workflows.ready.contains(id)
-            || workflows.undecided.contains(&(run.holder, *id)) || run.progress.iter().any(is_under_way);
+        let is_moving = !run.state.is_open()
+            || workflows.ready.contains(id)
+            || workflows.undecided.contains(&(run.holder, *id))
+            || run.progress.iter().any(is_under_way);
         faults.that(is_moving, || format!("run {id}: it is {:?}, and none of its steps is running", run.state));
     }
     faults.same("runs", &workflows.runs.iter().map(|(id, run)| (*id, run.entity)).collect(), &known);

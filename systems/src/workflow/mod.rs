@@ -294,8 +294,8 @@ pub(crate) fn install(world: &mut World) {
 /// Can a run go on?
 pub(crate) fn has_work(world: &World) -> bool {
     let workflows = world.resource::<Workflows>();
-    let is_ready = !(workflows.ready.is_empty() && workflows.undecided.is_empty()) && world.resource::<Fires>().workflows_may();
-    is_ready || !workflows.orphans.is_empty()
+    let is_ready = !workflows.ready.is_empty() || !workflows.undecided.is_empty() && judge::has_time(world);
+    is_ready && world.resource::<Fires>().workflows_may() || !workflows.orphans.is_empty()
 }
 
 /// An agent leaves the world. Its turns have ended, which the runs hear as usual, and definitions name their agents

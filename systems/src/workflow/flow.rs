@@ -124,7 +124,7 @@ pub(super) fn given(run: &WorkflowRun) -> Arc<str> {
 
 /// A text of at most so many bytes; of a longer one the beginning, and a note that says so.
 pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
-    joined(&[text], bytes_max)
+    if text.len() <= bytes_max { text.into() } else { joined(&[text], bytes_max) }
 }
 
 /// The same of texts with a blank line between them. No more of them is copied than is kept.
@@ -137,9 +137,12 @@ fn joined(texts: &[&str], bytes_max: usize) -> Arc<str> {
     let note = format!("\n[... truncated: the full text is {whole} bytes ...]");
     let most = bytes_max.saturating_sub(note.len());
     let mut kept = String::with_capacity(bytes_max);
-    for (at, text) in texts.iter().enumerate() {
-        for part in [if at > 0 { BETWEEN } else { "" }, text] {
-            kept.push_str(&part[..part.floor_char_boundary(most - kept.len())]);
+    let parts = texts.iter().enumerate().flat_map(|(at, text)| [if at > 0 { BETWEEN } else { "" }, *text]);
+    for part in parts {
+        let end = part.floor_char_boundary(most - kept.len());
+        kept.push_str(&part[..end]);
+        if end < part.len() {
+            break;
         }
     }
     format!("{kept}{note}").into()

@@ -21,7 +21,7 @@ const READ_UNITS: usize = 32;
 
 /// What the conditions of this step of the world have cost.
 #[derive(Resource, Default)]
-pub(super) struct Told(usize);
+pub(super) struct Told(pub(super) usize);
 
 /// The condition that a step waits for before it goes on.
 pub(super) fn question(run: &WorkflowRun, step: usize) -> Option<&str> {
@@ -34,10 +34,15 @@ pub(super) fn question(run: &WorkflowRun, step: usize) -> Option<&str> {
     }
 }
 
+/// Has this step time for a condition? The one that passes the bound is its last.
+pub(super) fn has_time(world: &World) -> bool {
+    world.resource::<Told>().0 < limit::WORKFLOW_WORK_PER_STEP_MAX
+}
+
 /// Tells the conditions that are waited for, as many as this step has time for, and takes their runs on.
 // &mut World: a step of a run begins turns.
 pub(super) fn judge_waiting(world: &mut World) {
-    while world.resource::<Told>().0 < limit::WORKFLOW_WORK_PER_STEP_MAX
+    while has_time(world)
         && world.resource::<Fires>().workflows_may()
         && let Some(run) = next(&mut world.resource_mut::<Workflows>())
     {
@@ -66,8 +71,7 @@ fn judge(world: &mut World, entity: Entity) {
         return;
     }
     let is_loop = run.steps[step].mode == StepMode::Loop;
-    let left = limit::WORKFLOW_RUN_WORK_MAX
-        - usize::try_from(run.judged).unwrap_or(usize::MAX).min(limit::WORKFLOW_RUN_WORK_MAX);
+    let left = (limit::WORKFLOW_RUN_WORK_MAX as u64).saturating_sub(run.judged) as usize;
     let mut meter = Meter::new(left.min(limit::WORKFLOW_CONDITION_WORK_MAX));
     let answer = holds(run, step, &mut meter);
     world.resource_mut::<Told>().0 += meter.spent();

@@ -93,7 +93,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: rows::parts,
     install,
     measures: &[
-        Measure::of::<WorkflowId>("workflows", footprint::definition, entries(28, 3)),
+        Measure::of::<WorkflowId>("workflows", footprint::definition, entries(28, 2)),
         Measure::of::<RunId>("runs", footprint::run, entries(32, 3)),
     ],
     systems: &[
@@ -294,9 +294,8 @@ pub(crate) fn install(world: &mut World) {
 /// Can a run go on?
 pub(crate) fn has_work(world: &World) -> bool {
     let workflows = world.resource::<Workflows>();
-    let is_ready =
-        !(workflows.ready.is_empty() && workflows.undecided.is_empty()) && world.resource::<Fires>().workflows_may();
-    is_ready || !workflows.orphans.is_empty()
+    let is_ready = !workflows.ready.is_empty() || !workflows.undecided.is_empty() && judge::has_time(world);
+    is_ready && world.resource::<Fires>().workflows_may() || !workflows.orphans.is_empty()
 }
 
 /// An agent leaves the world. Its turns have ended, which the runs hear as usual, and definitions name their agents

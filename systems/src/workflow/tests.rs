@@ -5,6 +5,7 @@ mod crash;
 mod definition;
 mod end;
 mod errors;
+mod judge;
 mod modes;
 mod nested;
 mod shares;

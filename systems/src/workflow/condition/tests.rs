@@ -126,7 +126,7 @@ fn names_and_keywords() {
 
 #[test]
 fn what_would_be_read_is_metered_before_it_is() {
-    let long = "É".repeat(1_000);
+    let (short, long) = ("a".repeat(1_000), "É".repeat(1_000));
     for (text, units) in [
         ("output contains 'x'", 1_000),
         ("input contains 'x'", 2_000 * 8),
@@ -134,10 +134,10 @@ fn what_would_be_read_is_metered_before_it_is() {
         ("output == input", 3_000),
         ("output contains 'aaa' or input == '1'", 1_000),
         ("output contains 'x' or input == '1'", 1_000 + 2_001),
-        ("output matches /xy?/", 1_000 * 4 * 8 + (4 + 5) * 1_000),
+        ("output matches /xy?/", 1_000 * 3 * 8 + (4 + 5) * 1_000),
     ] {
         let condition = Condition::parse(text, &known).unwrap();
-        let values = Values { output: &"a".repeat(1_000), input: &long, variable: &variable };
+        let values = Values { output: &short, input: &long, variable: &variable };
         let mut meter = Meter::new(units);
         assert!(condition.holds(&values, &mut meter).is_ok(), "{text}");
         assert_eq!(meter.spent(), units, "{text}");
@@ -152,7 +152,7 @@ fn the_regular_expressions_of_a_condition_are_bounded_together() {
     let test = r"input matches /\w\w/";
     assert!(Condition::parse(test, &known).is_ok());
     let error = Condition::parse(&[test; 3].join(" or "), &known).unwrap_err();
-    assert_eq!(error.column, 64);
+    assert_eq!(error.column, 63);
     assert!(error.message.contains("too large"), "{error}");
 }
 

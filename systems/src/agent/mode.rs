@@ -20,8 +20,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
-use crate::people;
-use crate::people::Owners;
+use crate::people::{self, Owners};
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
 /// daemon's default no longer reaches it, and freezes its skills.

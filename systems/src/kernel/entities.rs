@@ -78,8 +78,8 @@ macro_rules! indexed {
                 $(
                     fn own(
                         world: &bevy_ecs::prelude::World,
-                        after: Option<<Self as agentsvc_components::kernel::record::StoredComponent>::Id>,
-                    ) -> Option<$crate::kernel::entities::Own<'_, <Self as agentsvc_components::kernel::record::StoredComponent>::Id>> {
+                        after: Option<Self::Id>,
+                    ) -> Option<$crate::kernel::entities::Own<'_, Self::Id>> {
                         $own(world, after)
                     }
                 )?

@@ -261,7 +261,7 @@ fn the_code_of_a_sign_in_is_needed_within_the_grace_of_approvals_and_begins_none
 fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time() {
     let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
     let until = Duration::from_secs(rig.seconds.load(Ordering::Relaxed) + 100);
-    let others = (0..limit::TOTP_GRACES_MAX).map(|key| (format!("10.1.0.1 key:{key}").into(), until));
+    let others = (0..limit::TOTP_GRACES_MAX).map(|key| (Box::from(format!("10.1.0.1 key:{key}")), until));
     rig.totp.graces.lock().extend(others);
     rig.totp.allow(CLIENT, "api", Some(&rig.code())).unwrap();
     assert_eq!(rig.totp.allow(CLIENT, "api", None), Err(FactorError::Missing));

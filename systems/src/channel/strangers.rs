@@ -38,9 +38,9 @@ pub(super) fn set(world: &mut World, id: ConversationId, is_strangers: bool) {
 pub(super) fn make_room(world: &mut World, agent: AgentId) -> Result<(), Refusal> {
     let Ok(at) = index::agent(world, agent) else { return Ok(()) };
     for _ in 0..GOING_MAX {
-        match strangers::full_share(world, at) {
-            Some((whose, _)) if end_oldest(world, whose) => {}
-            _ => break,
+        let Some((whose, _)) = strangers::full_share(world, at) else { return Ok(()) };
+        if !end_oldest(world, whose) {
+            break;
         }
     }
     strangers::full_share(world, at).map_or(Ok(()), |(_, refusal)| Err(refusal))

@@ -166,7 +166,8 @@ fn messages_of_a_chat_ask_for_thinking_once_it_said_so() {
 
 #[test]
 fn sessions_tell_when_they_begin_end_and_are_reset() {
-    let (mut world, agent) = world();
+    // Those of strangers end where a chat begins anew.
+    let (mut world, agent) = with(InstanceRules { has_allow_list: true, ..open("bot") });
     let told = |world: &mut TestWorld| std::mem::take(&mut world.sessions_told);
     let began = told(&mut world);
     assert!(matches!(began[..], [change] if change.agent == agent && change.event == SessionEvent::Started));

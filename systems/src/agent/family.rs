@@ -11,9 +11,8 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 
-use super::owner::check_reach;
 use super::remove::remove;
-use super::show::named;
+use super::show::reached_as;
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned, limits};
 use crate::kernel::check::Faults;
@@ -171,9 +170,8 @@ command! {
 }
 
 fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {
-    let entity = named(world, &command.agent)?;
     // It may be another's by now.
-    check_reach(world, entity)?;
+    let entity = reached_as(world, &command.agent)?;
     if !ancestors(world, entity).any(|ancestor| ancestor == command.by) {
         let text = "an agent can only delete its own descendants";
         return Err(Refusal::new(RefusalKind::Forbidden, text));

@@ -56,7 +56,7 @@ pub use summaries::SummariseAgents;
 pub use update::{AgentPatch, UpdateAgent};
 pub(crate) use update::{set_manifest, set_system_prompt};
 
-pub(crate) use show::{is_shared, named, shared_agent_named};
+pub(crate) use show::{is_shared, named, reached_as, shared_agent_named};
 
 use bevy_ecs::prelude::{Entity, World};
 

@@ -6,12 +6,14 @@ use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::task::Task;
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome};
 use agentsvc_components::workflow::{StepAgent, Workflow};
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, TaskId, TurnId, WorkflowId};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{AgentPatch, CloneAgent, ListAgents, RemoveAgents, SetOwner, UpdateAgent};
+use super::{AgentPatch, CloneAgent, KillDescendant, ListAgents, RemoveAgents, SetOwner, UpdateAgent};
 use crate::goal::{CreateGoal, GoalFilter, GoalPatch, GoalView, ListGoals, UpdateGoal};
 use crate::kernel::entities::{Get, List, Remove};
 use crate::people::{CreateUser, UpdateUser, UserFields};
@@ -20,11 +22,12 @@ use crate::schedule::{
 };
 use crate::session::{GetSession, ListSessions, RemoveSession, SetLabel};
 use crate::task::{ClaimNextTask, ClaimTask, EndTask, GetQueueStatus, ListTasks, PostTask, RetryTask, TaskView};
-use crate::testing::{TestWorld, spawn_command};
+use crate::testing::{TestWorld, answer, spawn_command, tool_call, turn_of};
 use crate::trigger::{
     CreateTrigger, DeleteTrigger, GetTrigger, GetTriggerFires, ListTriggers, NewTrigger, TellEvents, TriggerPatch,
     UpdateTrigger,
 };
+use crate::turn::{NewMessage, PostMessage, SendToAgent};
 use crate::workflow::{
     CreateWorkflow, GetRun, ListRuns, ListWorkflows, NewStep, NewWorkflow, RunWorkflow, StartRun, UpdateWorkflow,
     WorkflowChoice, WorkflowPatch, WorkflowView,
@@ -247,6 +250,26 @@ fn tasks_of_others_are_hidden_and_no_agent_takes_what_is_not_for_it() {
         |agent| -> Option<TaskId> { home.world.ask(ClaimNextTask { agent, by: None }).unwrap().map(|task| task.id) };
     assert_eq!([next(home.of_ann), next(home.of_ann), next(home.of_ann)], [Some(of_ann), Some(own), None]);
     assert_eq!([next(home.of_all), next(home.of_all)], [Some(open), None]);
+}
+
+#[test]
+fn a_refusal_names_what_was_asked_for_and_never_the_id_of_an_agent_of_another() {
+    let Home { mut world, of_ann, .. } = home();
+    world.ask(PostMessage { agent: of_ann, session: None, message: NewMessage::text("go") }).unwrap();
+    let attempt = world.next_call().attempt;
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![tool_call("c")]))));
+    let run = std::mem::take(&mut world.effects).into_iter().find_map(|effect| effect.take::<ToolRun>().ok()).unwrap();
+    world.actor = turn_of(of_ann);
+    for name in ["bobs", "shared", "none"] {
+        let (from, index, to) = (run.attempt, run.index, name.to_owned());
+        let send = SendToAgent { from, index, to, session: None, text: "hi".to_owned(), wait: true, found: None };
+        let kill = KillDescendant { by: of_ann, agent: name.to_owned(), turn: None };
+        let refusals =
+            [world.ask(send).unwrap_err(), world.ask(kill).unwrap_err(), world.ask(post("x", Some(name))).unwrap_err()];
+        for refusal in refusals {
+            assert_eq!(refusal.message, format!("agent not found: {name}"));
+        }
+    }
 }
 
 fn step(agent: StepAgent) -> NewStep {

@@ -117,6 +117,12 @@ pub(crate) fn named(world: &World, text: &str) -> Result<Entity, Refusal> {
     agent_named(world, text).ok_or_else(|| Refusal::not_found("agent", text))
 }
 
+/// The agent that `text` means, if whoever acts may know of it. A refusal names what was asked for, and never the id of another's.
+pub(crate) fn reached_as(world: &World, text: &str) -> Result<Entity, Refusal> {
+    let found = named(world, text).ok().filter(|agent| people::reaches(world, *agent));
+    found.ok_or_else(|| Refusal::not_found("agent", text))
+}
+
 /// The agent that a name means which was written down before, in the configuration, a workflow or a file: none that belongs to a
 /// user with a limited role, and none that another agent has spawned. Those can give an agent any name that is free.
 pub(crate) fn shared_agent_named(world: &World, name: &str) -> Option<Entity> {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::index::has_room;
 use super::{TaskView, Tasks, remove};
-use crate::agent::{acting_holder, acting_limit, agent_named, check_reach, is_limited, is_shared, reached};
+use crate::agent::{acting_holder, acting_limit, agent_named, is_limited, is_shared, reached, reached_as};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::event::told::Tell;
@@ -129,9 +129,8 @@ pub(super) fn check_text(field: &str, text: &str) -> Result<(), Refusal> {
 
 /// Refuses whom whoever acts must not know of: tasks of a user with a limited role are for agents of the user.
 fn check_assignee(world: &World, assignee: &str) -> Result<(), Refusal> {
-    let found = crate::agent::named(world, assignee).and_then(|agent| check_reach(world, agent));
-    let missing = |_| Refusal { field: Some("assignee".to_owned()), ..Refusal::not_found("agent", assignee) };
-    found.map_err(missing)
+    let missing = |refusal| Refusal { field: Some("assignee".to_owned()), ..refusal };
+    reached_as(world, assignee).map(|_| ()).map_err(missing)
 }
 
 /// Refuses an agent that does not live, or is not for whoever acts.

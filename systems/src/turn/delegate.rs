@@ -159,8 +159,7 @@ fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentTo
 /// The agent that a message is for. One of a user is refused for good what it does not find here: it sends nothing to other
 /// nodes.
 fn receiver(world: &World, name: &str) -> Result<Entity, Refusal> {
-    let found = agent::named(world, name).and_then(|to| agent::check_reach(world, to).map(|()| to));
-    found.map_err(|missing| match agent::check_shared(world, "agents of other nodes") {
+    agent::reached_as(world, name).map_err(|missing| match agent::check_shared(world, "agents of other nodes") {
         Ok(()) => missing,
         Err(_) => Refusal::new(RefusalKind::Forbidden, missing.message),
     })

@@ -49,16 +49,18 @@ pub struct ParsedManifest {
 /// When the text is longer than [`limit::MANIFEST_BYTES_MAX`], is not TOML, nests too deeply, has no usable
 /// `name`, or gives a known key a value of another type or out of range.
 pub fn parse(text: &str) -> Result<ParsedManifest, Error> {
-    if text.len() > limit::MANIFEST_BYTES_MAX {
-        return Err(Error::whole(format!(
-            "the manifest is {} bytes long; the limit is {}",
-            text.len(),
-            limit::MANIFEST_BYTES_MAX
-        )));
+    check_text(text)?;
+    read::read(text)
+}
+
+/// Refuses a text that is too long, or nests too deeply, to be a manifest.
+fn check_text(text: &str) -> Result<(), Error> {
+    let (bytes, most) = (text.len(), limit::MANIFEST_BYTES_MAX);
+    if bytes > most {
+        return Err(Error::whole(format!("the manifest is {bytes} bytes long; the limit is {most}")));
     }
     // First, because the parser's own bounds still admit trees whose drop needs megabytes of stack.
-    depth::check(text)?;
-    read::read(text)
+    depth::check(text)
 }
 
 /// Refuses a TOML text that nests too deeply to be read.

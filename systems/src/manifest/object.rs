@@ -3,14 +3,14 @@
 use agentsvc_components::manifest::Manifest;
 use serde_json::{Map, Value};
 
-use super::{Error, ParsedManifest, depth, parse, render};
+use super::{Error, ParsedManifest, check_text, parse, render};
 
 /// Everything a text says, known keys or not, as JSON. Dates become strings; numbers that JSON has not, null.
 ///
 /// # Errors
-/// When the text is not TOML, or nests too deeply.
+/// When the text is longer than a manifest may be, is not TOML, or nests too deeply.
 pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
-    depth::check(text)?;
+    check_text(text)?;
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Error::syntax(text, at, error.message().replace('\n', ", "))

@@ -15,10 +15,11 @@ use super::{ParsedManifest, parse, triggers, wake};
 /// taken out stays with its neighbour; only that of the last key of a table goes with it.
 #[must_use]
 pub fn render(original: &str, name: &str, manifest: &Manifest) -> String {
-    let (mut document, was) = match (original.parse::<DocumentMut>(), parse(original)) {
-        (Ok(document), Ok(was)) => (document, was),
-        _ => (DocumentMut::new(), ParsedManifest { name: Box::default(), manifest: Manifest::default() }),
-    };
+    // One that is too long is not read at all.
+    let read = parse(original).ok().and_then(|was| Some((original.parse::<DocumentMut>().ok()?, was)));
+    let (mut document, was) = read.unwrap_or_else(|| {
+        (DocumentMut::new(), ParsedManifest { name: Box::default(), manifest: Manifest::default() })
+    });
     if *was.name == *name && was.manifest == *manifest {
         return original.to_owned();
     }

@@ -7,7 +7,7 @@ use agentsvc_components::manifest::{
 };
 use agentsvc_components::usage::Limits;
 
-use super::{Position, hash, parse, render, validate, validate_name};
+use super::{Position, hash, object, parse, render, validate, validate_name};
 
 pub(super) const FULL: &str = r#"# The assistant of the fixture.
 name = "assistant"          # the directory, too
@@ -240,7 +240,9 @@ fn names_are_safe_as_directories() {
 
 #[test]
 fn long_and_deep_texts_are_refused() {
-    assert!(error(&format!("#{}", "x".repeat(limit::MANIFEST_BYTES_MAX))).starts_with("the manifest is 262145 bytes"));
+    let long = format!("#{}", "x".repeat(limit::MANIFEST_BYTES_MAX));
+    assert!(error(&long).starts_with("the manifest is 262145 bytes"));
+    assert!(object(&long).unwrap_err().to_string().starts_with("the manifest is 262145 bytes"));
     let deep = [
         format!("a = {}", "[".repeat(100_000)),
         format!("a = {}", "{a=".repeat(80_000)),

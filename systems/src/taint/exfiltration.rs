@@ -16,15 +16,29 @@ const PART_CHARS_MIN: usize = 20;
 /// What the call carries away, as the beginning of a sentence; `None` when nothing is seen.
 pub(super) fn carries(tool: &str, input: &Value) -> Option<&'static str> {
     let texts = || input.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    if let Some(found) = texts().filter(|text| is_url(text)).find_map(of_url) {
+    let urls = || texts().filter(|text| is_url(text));
+    // The world searches them: what is longer than it searches may hold anything.
+    if urls().map(str::len).sum::<usize>() > limit::TAINTED_URL_BYTES_MAX {
+        return Some("the URL is longer than the 2 KiB that are searched for secrets");
+    }
+    if let Some(found) = urls().find_map(of_url) {
         return Some(found);
     }
-    let found = match tool {
-        "web_search" => "the search contains what looks like a secret",
+    let (found, long) = match tool {
+        "web_search" => (
+            "the search contains what looks like a secret",
+            "the search is longer than the 8 KiB that are searched for secrets",
+        ),
         // A page can see selectors and scripts as well as what is typed.
-        _ if tool.starts_with("browser_") => "the text for the page contains what looks like a secret",
+        _ if tool.starts_with("browser_") => (
+            "the text for the page contains what looks like a secret",
+            "the text for the page is longer than the 8 KiB that are searched for secrets",
+        ),
         _ => return None,
     };
+    if texts().map(str::len).sum::<usize>() > limit::TAINTED_TEXT_BYTES_MAX {
+        return Some(long);
+    }
     texts().any(redact::holds_secret).then_some(found)
 }
 
@@ -109,6 +123,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_longer_than_is_searched_may_hold_anything() {
+        let text = |tool: &str, bytes: usize| carries(tool, &json!({ "a": "a b ".repeat(bytes / 4) }));
+        for tool in ["web_search", "browser_type", "browser_run_js"] {
+            assert_eq!(text(tool, limit::TAINTED_TEXT_BYTES_MAX), None, "{tool}");
+            let why = text(tool, limit::TAINTED_TEXT_BYTES_MAX + 4).unwrap();
+            assert!(why.contains("8 KiB"), "{why}");
+        }
+        // However many texts it is in.
+        let half = "a b ".repeat(limit::TAINTED_TEXT_BYTES_MAX / 8 + 1);
+        assert!(carries("browser_type", &json!({ "selector": half, "text": half })).is_some());
+        assert_eq!(text("file_write", 4 << 20), None);
+        let long = format!("http://{}/", "a.".repeat(limit::TAINTED_URL_BYTES_MAX / 2));
+        assert!(carries("web_fetch", &json!({ "url": long })).unwrap().contains("2 KiB"));
+    }
 
     #[test]
     fn secrets_and_encoded_texts_in_addresses_are_seen() {

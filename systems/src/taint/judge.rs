@@ -4,6 +4,7 @@
 //! |----------------------------------------------------------------------|---------------------------------------|
 //! | sets up what runs by itself, and outsiders began the turn             | refused, whatever the policy          |
 //! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
+//! | has a URL or a text for a page that is too long to be searched       | refused, whatever the policy (not `off`) |
 //! | is of a tool that `taint_deny` names                                 | refused                               |
 //! | is of a tool that `taint_approve` names                              | it waits for a person                 |
 //! | fetches an address that is new ([`super::addresses`]), or searches   | if `taint` says so: waits, refused    |

@@ -78,6 +78,10 @@ limits! {
     pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
     /// The same of its whole path and query.
     pub const TAINTED_PATH_BYTES_MAX: usize = 1_024;
+    /// Bytes of the URLs of one call of such a turn. More: the call is refused, as what is longer is not searched for secrets.
+    pub const TAINTED_URL_BYTES_MAX: usize = 2 << 10;
+    /// Bytes of the texts of a search, or for a page of the browser, of one call of such a turn; likewise.
+    pub const TAINTED_TEXT_BYTES_MAX: usize = 8 << 10;
     /// Addresses that the user gave in a session or that it has read, which its tainted turns may fetch. More: the
     /// oldest are forgotten.
     pub const ADDRESSES_MAX: usize = 512;

@@ -54,8 +54,8 @@ pub(crate) struct HookState {
     pub(super) breaker: Mutex<Breakdown>,
     pub(crate) counts: Mutex<Counts>,
     pub(super) memo: Memo,
-    pub(super) input: Option<InputSchema>,
-    pub(super) output: Option<InputSchema>,
+    pub(super) input: Option<Arc<InputSchema>>,
+    pub(super) output: Option<Arc<InputSchema>>,
 }
 
 /// What belongs to a plugin beside its manifest.
@@ -114,9 +114,10 @@ impl Plugin {
     }
 }
 
-fn compiled(hook: Hook, which: &str, schema: Option<Value>) -> Result<Option<InputSchema>, String> {
+/// The part of a schema that values are held against: whoever wrote the plugin must not keep a thread busy.
+fn compiled(hook: Hook, which: &str, schema: Option<Value>) -> Result<Option<Arc<InputSchema>>, String> {
     let wrong = |why| format!("hook_schemas.{}.{which}: {why}", hook.as_str());
-    schema.map(|schema| InputSchema::compile(&schema).map_err(wrong)).transpose()
+    schema.map(|schema| InputSchema::of_stranger(&schema).map(Arc::new).map_err(wrong)).transpose()
 }
 
 /// Now, for what is noted of runs.

@@ -14,6 +14,7 @@ use super::memo;
 use super::plugin::{HookState, Kind, Plugin, now};
 use super::process::{Prepare, Ready, Run};
 use super::program::ready;
+use crate::tool::toolset::InputSchema;
 
 /// For whom a hook runs.
 #[derive(Clone, Debug, Default)]
@@ -108,9 +109,7 @@ async fn tried(
     tries: &mut u32,
 ) -> Result<Value, Fault> {
     let rules = &plugin.manifest.rules;
-    if let Some(schema) = &state.input {
-        schema.check(input).map_err(|fault| Fault::Input(said(&fault.field, &fault.message)))?;
-    }
+    held(state.input.as_ref(), input, plugin.timeout_secs(hook)).await.map_err(Fault::Input)?;
     if let Some(secs) = state.breaker.lock().rests(Instant::now(), rules.breaker) {
         return Err(Fault::CircuitOpen(secs));
     }
@@ -153,13 +152,24 @@ async fn once(
         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
         return Err(Fault::Wrong(format!("it reports: {}", text.chars().take(200).collect::<String>())));
     }
-    if let Some(schema) = &state.output {
-        schema.check(&answer).map_err(|fault| Fault::Wrong(said(&fault.field, &fault.message)))?;
-    }
+    held(state.output.as_ref(), &answer, plugin.timeout_secs(hook)).await.map_err(Fault::Wrong)?;
     if let Some(kind) = answer["type"].as_str().filter(|kind| *kind != hook.answer_type() && *kind != "ok") {
         tracing::warn!(plugin = plugin.name(), hook = hook.as_str(), kind, "an answer of a hook has another `type`");
     }
     Ok(answer)
+}
+
+/// Holds a value against a schema of the hook, on a thread that may take its time, for no longer than the hook may run. Gives what
+/// is wrong.
+async fn held(schema: Option<&Arc<InputSchema>>, value: &Value, timeout_secs: u64) -> Result<(), String> {
+    let Some(schema) = schema.cloned() else { return Ok(()) };
+    let value = value.clone();
+    let check = tokio::task::spawn_blocking(move || schema.check(&value));
+    match tokio::time::timeout(Duration::from_secs(timeout_secs), check).await {
+        Ok(Ok(checked)) => checked.map_err(|fault| said(&fault.field, &fault.message)),
+        Ok(Err(_)) => Err("it could not be checked against its schema".to_owned()),
+        Err(_) => Err(format!("the check against its schema took longer than {timeout_secs} s")),
+    }
 }
 
 /// Makes what is to be started, on a thread that may wait for the disk.
@@ -192,4 +202,36 @@ fn unwrapped(mut answer: Value) -> Result<Value, Fault> {
 
 fn said(field: &str, message: &str) -> String {
     if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest::parse;
+    use super::super::plugin;
+    use super::*;
+
+    #[tokio::test]
+    async fn of_the_schemas_of_hooks_the_part_is_checked_that_costs_little() {
+        // Each means the one before twice: all of it would take 2^64 looks.
+        let definitions: String = (1..64)
+            .map(|n| {
+                format!(
+                    "a{n} = {{ allOf = [{{ \"$ref\" = \"#/$defs/a{0}\" }}, {{ \"$ref\" = \"#/$defs/a{0}\" }}] }}\n",
+                    n - 1
+                )
+            })
+            .collect();
+        let text = format!(
+            "name = \"a\"\n[hooks]\ningest = \"i.py\"\n[hook_schemas.ingest.input]\n\"$ref\" = \"#/$defs/a63\"\nrequired = \
+             [\"message\"]\n[hook_schemas.ingest.input.\"$defs\"]\na0 = {{ type = \"object\" }}\n{definitions}\
+             [hook_schemas.ingest.output]\nproperties = {{ n = {{ maximum = 3, pattern = \"^(a+)+$\" }} }}\n"
+        );
+        let plugin = Plugin::new(parse(&text).unwrap(), plugin::Around::default()).unwrap();
+        let state = &plugin.hooks[&Hook::Ingest];
+        assert_eq!(held(state.input.as_ref(), &json!({ "message": "m" }), 30).await, Ok(()));
+        assert_eq!(held(state.input.as_ref(), &json!({}), 30).await, Err("message: is required".to_owned()));
+        assert_eq!(held(state.output.as_ref(), &json!({ "n": "b" }), 30).await, Ok(()));
+        assert_eq!(held(state.output.as_ref(), &json!({ "n": 4 }), 30).await, Err("n: must be at most 3".to_owned()));
+        assert_eq!(held(None, &json!({}), 30).await, Ok(()));
+    }
 }

@@ -2,7 +2,6 @@
 
 mod list;
 mod read_file;
-mod schema;
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -77,7 +76,7 @@ type Schema = (Value, OnceLock<Result<InputSchema, String>>);
 async fn checked(schema: Arc<Schema>, input: Map<String, Value>) -> Result<Map<String, Value>, String> {
     let check = move || {
         let (text, compiled) = &*schema;
-        let compiled = compiled.get_or_init(|| InputSchema::compile(&schema::checked_part(text))).as_ref();
+        let compiled = compiled.get_or_init(|| InputSchema::of_stranger(text)).as_ref();
         let compiled = compiled.map_err(|why| format!("The input cannot be checked: {why}."))?;
         let input = Value::Object(input);
         if let Err(fault) = compiled.check(&input) {

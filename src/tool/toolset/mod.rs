@@ -6,6 +6,7 @@
 //! `[capabilities] tools` matches, `tool_allowlist` is empty or matches, and `tool_blocklist` does not. What is
 //! wrong with a call comes back to the model as an error result, never as a failure of the turn.
 
+mod checked_part;
 mod context;
 pub(crate) mod grant;
 mod parts;

@@ -2,13 +2,15 @@
 //!
 //! Nothing that a schema names is fetched, its size and its patterns are bounded, and keywords that are not known say
 //! nothing, as JSON Schema has it. How long it takes is not bounded: of schemas that
-//! skills bring, only a cheap part is read here.
+//! skills and plugins bring, only a cheap part is read ([`InputSchema::of_stranger`]).
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+use super::checked_part::checked_part;
 
 /// Bytes of a schema.
 const SCHEMA_BYTES_MAX: usize = 256 << 10;
@@ -41,6 +43,11 @@ impl InputSchema {
             .dfa_size_limit(PATTERN_BYTES_MAX);
         let options = jsonschema::options().offline().with_pattern_options(patterns).with_keyword("format", format);
         options.build(schema).map(Self).map_err(|error| format!("the schema cannot be read: {error}"))
+    }
+
+    /// Reads the part of a stranger's schema that costs no more than the value that is held against it is long.
+    pub(crate) fn of_stranger(schema: &Value) -> Result<Self, String> {
+        Self::compile(&checked_part(schema))
     }
 
     /// Holds an input against the schema; gives the first fault.

@@ -1,12 +1,11 @@
-//! The part of a skill's input schema that inputs are held against.
+//! The part of a stranger's schema, of a skill or a plugin, that values are held against.
 
 use serde_json::{Map, Value};
 
-/// Keywords that cost no more than the input is long.
+/// Keywords that cost no more than the value is long.
 const CHEAP: &[&str] = &[
     "type",
     "required",
-    "enum",
     "const",
     "format",
     "minimum",
@@ -20,6 +19,8 @@ const CHEAP: &[&str] = &[
     "minProperties",
     "maxProperties",
 ];
+/// Values of an `enum`; a longer one is not checked, as each item of a list may be held against all of them.
+const ENUM_VALUES_MAX: usize = 256;
 /// Schemas within each other; what is deeper is not checked.
 const DEPTH_MAX: usize = 8;
 
@@ -44,6 +45,8 @@ fn keyword(keywords: &Map<String, Value>, key: &str, value: &Value, depth: usize
         ("items", Value::Object(_)) => Some(part(value, depth + 1)),
         // Where patterns allow more names, those would be refused.
         ("additionalProperties", Value::Bool(_)) if !keywords.contains_key("patternProperties") => Some(value.clone()),
+        ("enum", Value::Array(values)) if values.len() > ENUM_VALUES_MAX => None,
+        ("enum", value) => Some(value.clone()),
         (key, value) => CHEAP.contains(&key).then(|| value.clone()),
     }
 }
@@ -58,7 +61,14 @@ mod tests {
     use crate::tool::toolset::InputSchema;
 
     fn check(schema: &Value, input: &Value) -> bool {
-        InputSchema::compile(&checked_part(schema)).unwrap().check(input).is_ok()
+        InputSchema::of_stranger(schema).unwrap().check(input).is_ok()
+    }
+
+    #[test]
+    fn a_long_list_of_values_is_not_checked() {
+        let values: Vec<usize> = (0..=ENUM_VALUES_MAX).collect();
+        assert!(check(&json!({ "items": { "enum": values } }), &json!(["x"])));
+        assert!(!check(&json!({ "items": { "enum": values[1..] } }), &json!(["x"])));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agentsvc_components::enum_words;
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat};
 use agentsvc_systems::channel::limits::CHANNEL_RECIPIENTS_MAX;
-use regex::Regex;
+use agentsvc_systems::manifest::channels::trigger_patterns;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -22,9 +22,6 @@ pub(crate) const CHANNELS_MAX: usize = 200;
 const VARIABLES_MAX: usize = 128;
 /// Bytes of one variable.
 const VARIABLE_BYTES_MAX: usize = 64 << 10;
-/// Patterns of one channel, and the bytes of one.
-const PATTERNS_MAX: usize = 64;
-const PATTERN_BYTES_MAX: usize = 1_000;
 
 table! {
     /// `[[sidecar_channels]]`.
@@ -214,8 +211,8 @@ pub(crate) fn note_channels(channels: &BTreeMap<Box<str>, Arc<SidecarChannel>>, 
                 reader.problem_at(&path, format!("`{key}` must have at most {most} items"));
             }
         }
-        if channel.group_trigger_patterns.len() > PATTERNS_MAX {
-            reader.problem_at(&path, format!("`group_trigger_patterns` must have at most {PATTERNS_MAX} items"));
+        if let Err(why) = trigger_patterns(&channel.group_trigger_patterns) {
+            reader.problem_at(&path, format!("`group_trigger_patterns`: {why}"));
         }
     }
 }
@@ -276,15 +273,9 @@ fn output_formats() -> Vec<&'static str> {
     OutputFormat::ALL.map(OutputFormat::as_str).to_vec()
 }
 
-/// A regular expression. TOML reads `"\b"` as a backspace, which no message has.
+/// A regular expression, of which TOML may read `"\b"` as a backspace. Those of a channel are read together.
 fn pattern(text: &str) -> Result<Box<str>, String> {
-    if text.chars().any(char::is_control) {
-        Err("must not contain control characters; write '\\b' in single quotes, or \"\\\\b\"".to_owned())
-    } else if text.len() > PATTERN_BYTES_MAX || Regex::new(text).is_err() {
-        Err(format!("must be regular expressions of at most {PATTERN_BYTES_MAX} bytes"))
-    } else {
-        Ok(text.into())
-    }
+    any_text(text).map_err(|why| format!("{why}; write '\\b' in single quotes, or \"\\\\b\""))
 }
 
 fn variables(object: Map<String, Value>) -> Result<Variables, String> {
@@ -375,8 +366,9 @@ mod tests {
         assert!(wrong("[[sidecar_channels]]\ncommand = \"x\"\n").contains("each entry needs `name`"));
         assert!(entry("comand = 1").contains("sidecar_channels.a.comand: unknown key"));
         assert!(entry("overflow = \"drop\"").contains("must be one of `block`, `drop_newest`"));
-        assert!(entry("group_trigger_patterns = [\"\\b\"]").contains("control characters"));
-        assert!(entry("group_trigger_patterns = [\"(\"]").contains("regular expressions"));
+        assert!(entry("group_trigger_patterns = [\"\\b\"]").contains("control character"));
+        assert!(entry("group_trigger_patterns = [\"(\"]").contains("not a regular expression"));
+        assert!(entry("group_trigger_patterns = ['(?:x{99}){99}']").contains("16384 bytes"));
         assert!(entry("env = { \"A B\" = \"1\" }").contains("names of environment variables"));
         assert!(entry("env = { A = [1] }").contains("A must be a string"));
         let said = entry("env = { A = \"***\" }");

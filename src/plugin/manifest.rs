@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_systems::kernel::pattern_bounds::BoundedPatterns;
 use serde_json::{Map, Value};
 
 use super::hook::Hook;
@@ -68,7 +69,7 @@ pub(crate) struct Rules {
     /// `ingest` runs for messages that contain this.
     pub(crate) ingest_filter: Option<String>,
     /// `ingest` runs for messages that match this.
-    pub(crate) ingest_regex: Option<regex::Regex>,
+    pub(crate) ingest_regex: Option<BoundedPatterns>,
     /// Hooks run for these agents, by id or name; empty: for all.
     pub(crate) only_for_agents: Vec<String>,
     pub(crate) cache_ttl_secs: u64,
@@ -218,10 +219,7 @@ fn rules(keys: &mut Keys) -> Result<Rules, String> {
     };
     let ingest_regex = match keys.text("ingest_regex")? {
         None => None,
-        Some(pattern) => {
-            let built = regex::RegexBuilder::new(&pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
-            Some(built.map_err(|_| "ingest_regex: not a regular expression, or too large a one".to_owned())?)
-        }
+        Some(pattern) => Some(BoundedPatterns::read(&[pattern], false).map_err(|why| format!("ingest_regex: {why}"))?),
     };
     let number = |keys: &mut Keys, key, max| keys.integer(key).and_then(|value| at_most(key, value, max));
     let breaker = breaker(keys)?;

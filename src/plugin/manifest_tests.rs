@@ -112,6 +112,10 @@ fn what_is_odd_is_said_and_what_is_wrong_names_its_key() {
         ("name = \"a\"\nhook_timeout_secs = 601\n", "hook_timeout_secs"),
         ("name = \"a\"\nmax_retries = -1\n", "max_retries"),
         ("name = \"a\"\ningest_regex = \"(\"\n", "ingest_regex"),
+        (
+            "name = \"a\"\ningest_regex = 'a[ab]{900}[^\\x00-\\x7f]'\n",
+            "ingest_regex: the patterns take more than 16384 bytes",
+        ),
         ("name = \"a\"\npersistent_subprocess = \"yes\"\n", "persistent_subprocess"),
         ("name = \"a\"\n[integrity]\n\"a.py\" = \"x\"\n", "integrity"),
         ("name = \"a\"\n[env]\n\"A=B\" = \"x\"\n", "env"),

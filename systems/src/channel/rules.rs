@@ -8,7 +8,6 @@ use agentsvc_components::channel::rules::{ChannelInstance, ChatRole, ChatUser, I
 use agentsvc_components::manifest::channel::ChannelOverrides;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
-use regex::Regex;
 
 use super::index::Instances;
 use super::pair;
@@ -16,15 +15,17 @@ use crate::agent::shared_agent_named;
 use crate::kernel::entities::state;
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
-use crate::manifest::channels::trigger_pattern;
+use crate::kernel::pattern_bounds::BoundedPatterns;
+use crate::manifest::channels::trigger_patterns;
 use crate::people;
 
-/// Patterns that were read, by their text. What there is no room for is read again when it is needed.
+/// Patterns that were read, by their texts; `None` for those that cannot be used, which a former release stored. What there is no
+/// room for is read again when it is needed.
 #[derive(Resource, Default)]
-pub(super) struct Patterns(HashMap<Box<str>, Regex>);
+pub(super) struct Patterns(HashMap<Vec<Box<str>>, Option<BoundedPatterns>>);
 
-/// Patterns that are kept.
-const PATTERNS_KEPT: usize = 1_024;
+/// Lists of patterns that are kept.
+const PATTERNS_KEPT: usize = 256;
 
 /// The rules of the instance of this name.
 pub(super) fn of(world: &World, instance: &str) -> Option<InstanceRules> {
@@ -142,7 +143,18 @@ pub(super) fn is_addressed(world: &mut World, rules: &InstanceRules, of: &Channe
 
 /// Does one of the trigger patterns match a text?
 pub(super) fn triggers(world: &mut World, of: &ChannelOverrides, text: &str) -> bool {
-    of.group_trigger_patterns.iter().flatten().any(|pattern| matches(world, pattern, text))
+    let Some(patterns) = of.group_trigger_patterns.as_ref().filter(|patterns| !patterns.is_empty()) else {
+        return false;
+    };
+    let mut kept = world.resource_mut::<Patterns>();
+    let read = &mut kept.0;
+    if !read.contains_key(patterns) {
+        if read.len() >= PATTERNS_KEPT {
+            read.clear();
+        }
+        read.insert(patterns.clone(), trigger_patterns(patterns).ok());
+    }
+    read.get(patterns).and_then(Option::as_ref).is_some_and(|read| read.is_match(text))
 }
 
 /// The agent that a message mentions, by its name or an alias.
@@ -160,18 +172,4 @@ pub(super) fn mentioned(world: &World, rules: &InstanceRules, event: &ChatEvent)
         })
     };
     offered(world, rules).into_iter().find(is_named)
-}
-
-fn matches(world: &mut World, pattern: &str, text: &str) -> bool {
-    let mut patterns = world.resource_mut::<Patterns>();
-    if let Some(read) = patterns.0.get(pattern) {
-        return read.is_match(text);
-    }
-    let Ok(read) = trigger_pattern(pattern) else { return false };
-    if patterns.0.len() >= PATTERNS_KEPT {
-        patterns.0.clear();
-    }
-    let is_match = read.is_match(text);
-    patterns.0.insert(pattern.into(), read);
-    is_match
 }

@@ -26,6 +26,7 @@ mod mint_tests;
 pub(crate) mod outbox;
 pub mod page;
 pub(crate) mod patch;
+pub mod pattern_bounds;
 pub(crate) mod persist;
 pub(crate) mod quota;
 pub(crate) mod reaction;

@@ -4,19 +4,15 @@ use agentsvc_components::manifest::Routing;
 use agentsvc_components::manifest::channel::{
     AgentPrefix, AutoRoute, ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat, TypingMode, UsageFooter,
 };
-use regex::{Regex, RegexBuilder};
 
 use super::error::Error;
 use super::read::Table;
+use crate::kernel::pattern_bounds::BoundedPatterns;
 
 agentsvc_components::limits! {
     pub const ALL;
     /// Trigger patterns of one table of channel overrides. More: 400.
     pub const TRIGGER_PATTERNS_MAX: usize = 32;
-    /// Bytes of one trigger pattern. Longer: 400.
-    pub const TRIGGER_PATTERN_BYTES_MAX: usize = 512;
-    /// Bytes of memory that one trigger pattern may take once it is read. More: 400.
-    pub const TRIGGER_PATTERN_MEMORY_BYTES_MAX: usize = 256 << 10;
     /// Bytes of the `system_prompt` of channel overrides. Longer: 400.
     pub const CHANNEL_PROMPT_BYTES_MAX: usize = 16 << 10;
     /// Bytes of the `model` of channel overrides. Longer: 400.
@@ -158,13 +154,8 @@ pub fn overrides_of(text: &str) -> Result<ChannelOverrides, String> {
 /// # Errors
 /// The key, and one sentence.
 pub fn check_overrides(of: &ChannelOverrides) -> Result<(), (&'static str, String)> {
-    let patterns = of.group_trigger_patterns.as_deref().unwrap_or_default();
-    if patterns.len() > TRIGGER_PATTERNS_MAX {
-        return Err(("group_trigger_patterns", format!("more than {TRIGGER_PATTERNS_MAX} patterns")));
-    }
-    for pattern in patterns {
-        trigger_pattern(pattern).map_err(|message| ("group_trigger_patterns", message))?;
-    }
+    let patterns = of.group_trigger_patterns.as_deref().filter(|patterns| !patterns.is_empty());
+    patterns.map(trigger_patterns).transpose().map_err(|message| ("group_trigger_patterns", message))?;
     if of.system_prompt.as_ref().is_some_and(|text| text.len() > CHANNEL_PROMPT_BYTES_MAX) {
         return Err(("system_prompt", format!("longer than {CHANNEL_PROMPT_BYTES_MAX} bytes")));
     }
@@ -184,21 +175,19 @@ pub fn check_overrides(of: &ChannelOverrides) -> Result<(), (&'static str, Strin
     Ok(())
 }
 
-/// Reads a trigger pattern.
+/// Reads the trigger patterns of one table. Upper and lower case are the same.
 ///
 /// # Errors
-/// One sentence that says why it is none.
-pub fn trigger_pattern(pattern: &str) -> Result<Regex, String> {
-    if pattern.len() > TRIGGER_PATTERN_BYTES_MAX {
-        return Err(format!("a pattern is longer than {TRIGGER_PATTERN_BYTES_MAX} bytes"));
+/// One sentence that says what cannot be used.
+pub fn trigger_patterns(patterns: &[Box<str>]) -> Result<BoundedPatterns, String> {
+    if patterns.len() > TRIGGER_PATTERNS_MAX {
+        return Err(format!("more than {TRIGGER_PATTERNS_MAX} patterns"));
     }
-    if pattern.chars().any(char::is_control) {
+    if patterns.iter().any(|pattern| pattern.chars().any(char::is_control)) {
         // In a TOML string with double quotes `\b` is a backspace.
         return Err("a pattern has a control character; write it in single quotes, such as '\\bhelp\\b'".to_owned());
     }
-    let mut builder = RegexBuilder::new(pattern);
-    let read = builder.case_insensitive(true).size_limit(TRIGGER_PATTERN_MEMORY_BYTES_MAX).build();
-    read.map_err(|error| format!("{pattern:?} is no regular expression: {error}").replace('\n', " "))
+    BoundedPatterns::read(patterns, true)
 }
 
 #[cfg(test)]
@@ -224,6 +213,8 @@ mod tests {
             ("threading = 1", "threading"),
             ("group_trigger_patterns = ['(']", "group_trigger_patterns"),
             ("group_trigger_patterns = [\"\\bhelp\"]", "group_trigger_patterns"),
+            ("group_trigger_patterns = ['a[ab]{900}[^\\x00-\\x7f]']", "group_trigger_patterns"),
+            ("group_trigger_patterns = ['\\w{4}N']", "group_trigger_patterns"),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(key), "{error}");

@@ -51,6 +51,15 @@ limits! {
     pub const PROMPT_TEMPLATE_BYTES_MAX: usize = 64 << 10;
     /// Bytes of a glob or another text in a trigger's pattern. Longer: 400.
     pub const GLOB_BYTES_MAX: usize = 256;
+    /// Bytes of one regular expression of a manifest. Longer: 400.
+    pub const PATTERN_BYTES_MAX: usize = 512;
+    /// Characters that the classes of regular expressions that belong together stand for, those of a class once for each class
+    /// around it; `\w` counts as 16,384. More: 400.
+    pub const PATTERN_CHARACTERS_MAX: usize = 65_536;
+    /// Bytes of memory that regular expressions that belong together may take once they are read. More: 400.
+    pub const PATTERN_MEMORY_BYTES_MAX: usize = 16 << 10;
+    /// Bytes of a text that is held against them; the rest is not looked at.
+    pub const PATTERN_TEXT_BYTES_MAX: usize = 4 << 10;
     /// Triggers in the manifest of one agent. More: 400.
     pub const MANIFEST_TRIGGERS_MAX: usize = 100;
     /// Fires that a trigger remembers; the oldest go.

@@ -1,5 +1,6 @@
 //! Messages that a gateway passes on.
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::scope::Role;
 
 use super::*;
@@ -25,12 +26,15 @@ fn policies_of_the_agent_hold_for_messages_of_gateways() {
         text: text.to_owned(),
     };
     let overrides = |keys: &str| format!("[channel_overrides]\n{keys}");
+    let late = format!("{}help", " ".repeat(limit::PATTERN_TEXT_BYTES_MAX));
     for (keys, text, was_mentioned, expected) in [
         (String::new(), "hello", false, true),
         (overrides("group_policy = 'mention_only'"), "hello", false, false),
         (overrides("group_policy = 'mention_only'"), "hello", true, true),
         (overrides("group_trigger_patterns = ['\\bhelp\\b']"), "hello", false, false),
         (overrides("group_trigger_patterns = ['\\bhelp\\b']"), "I need HELP", false, true),
+        (overrides("group_trigger_patterns = ['hi', '\\bhelp\\b']"), "I need HELP", false, true),
+        (overrides("group_trigger_patterns = ['\\bhelp\\b']"), late.as_str(), false, false),
         (overrides("group_policy = 'commands_only'"), "hello", true, false),
         (overrides("group_policy = 'commands_only'"), " /status", false, true),
         (overrides("group_policy = 'ignore'"), "hello", true, false),

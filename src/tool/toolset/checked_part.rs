@@ -65,6 +65,13 @@ mod tests {
     }
 
     #[test]
+    fn a_long_list_of_values_is_not_checked() {
+        let values: Vec<usize> = (0..=ENUM_VALUES_MAX).collect();
+        assert!(check(&json!({ "items": { "enum": values } }), &json!(["x"])));
+        assert!(!check(&json!({ "items": { "enum": values[1..] } }), &json!(["x"])));
+    }
+
+    #[test]
     fn types_bounds_and_values_are_checked_and_patterns_are_not() {
         let schema = json!({
             "type": "object", "additionalProperties": false,

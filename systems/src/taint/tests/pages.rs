@@ -32,6 +32,24 @@ fn what_hands_words_or_numbers_to_a_page_is_sensitive() {
 }
 
 #[test]
+fn what_is_too_long_to_be_searched_is_refused_whatever_the_policy_and_goes_on_record() {
+    for (tool, field, text) in [
+        ("browser_type", "text", "a@a.".repeat(100_000)),
+        ("web_search", "query", "ab-cd ".repeat(2_000)),
+        ("web_fetch", "url", format!("https://x.example/{}", "%2541".repeat(100_000))),
+    ] {
+        let (mut world, agent) = world(TaintPolicy::Audit);
+        tainted(&mut world, agent);
+        assert!(!is_run(&mut world, tool, &json!({ field: text })), "{tool}");
+        let told = results(&mut world, agent).pop().unwrap();
+        assert!(told.contains("KiB that are searched for secrets"), "{told}");
+        let refused = audited(&world, crate::turn::audit_kinds::TOOL_REFUSED);
+        assert!(refused.len() == 1 && refused[0].contains("exfiltration"), "{refused:?}");
+        assert!(is_run(&mut world, tool, &json!({ field: "https://x.example/b" })), "{tool}");
+    }
+}
+
+#[test]
 fn no_text_for_a_page_holds_a_secret_whatever_the_policy() {
     for (tool, field) in [
         ("browser_wait", "selector"),

@@ -137,7 +137,7 @@ fn what_would_be_read_is_metered_before_it_is() {
         ("output matches /xy?/", 1_000 * 3 * 8 + (4 + 5) * 1_000),
     ] {
         let condition = Condition::parse(text, &known).unwrap();
-        let values = Values { output: &short, input: &long, variable: &variable };
+        let values = Values { output: &short, input: &long, variable: &|name| variable(name) };
         let mut meter = Meter::new(units);
         assert!(condition.holds(&values, &mut meter).is_ok(), "{text}");
         assert_eq!(meter.spent(), units, "{text}");

@@ -384,7 +384,8 @@ mod tests {
             let is_malformed = MALFORMED.iter().any(|beginning| message.starts_with(beginning));
             assert_eq!(is_malformed, !direct.is_data(), "{body}: {message}");
             let ours = read::<Outer>(body.as_bytes(), false, None).unwrap_err().to_string();
-            assert!(ours.ends_with(&message), "{body}: {ours:?} and {message:?}");
+            let said = if missing_field(&message).is_some() { "missing" } else { &*message };
+            assert!(ours.ends_with(said) || ours.ends_with(without_place(said)), "{body}: {ours:?} and {message:?}");
         }
     }
 

@@ -102,7 +102,7 @@ pub(super) fn sweep(world: &mut World) {
 }
 
 /// The clock was set back: nothing of strangers stays for longer than if it had happened now.
-pub(super) fn clock_set_back(world: &mut World) {
+pub(super) fn not_ahead(world: &mut World) {
     let now = world.resource::<Now>().0;
     let newest = world.resource::<Conversations>().oldest_of_strangers().rev();
     let ahead: Vec<ConversationId> = newest.take_while(|(at, _)| *at > now).map(|(_, id)| id).collect();

@@ -103,5 +103,5 @@ pub(super) fn clock_set_back(world: &mut World) {
         end::set_deadline(world, id, Some(last));
     }
     pair::clock_set_back(world);
-    strangers::clock_set_back(world);
+    strangers::not_ahead(world);
 }

@@ -189,11 +189,10 @@ impl Registry {
         }
         if self.api.bridge.is_open() {
             tracing::warn!("the daemon is too busy to read the stored MCP servers; they are read again");
-            self.unanswered.notify_one();
         } else {
-            // They are, whenever a world begins.
             tracing::info!("no world runs here: the stored MCP servers are read when one does");
         }
+        self.unanswered.notify_one();
         self.apply(&self.turn.lock().await).await
     }
 

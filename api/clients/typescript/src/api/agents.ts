@@ -70,7 +70,7 @@ export interface AgentsListQuery {
   cursor?: string;
   /** Maximum number of items. The response header `x-next-cursor` leads to the next page. */
   limit?: number;
-  /** Exact name. */
+  /** Only the agent with exactly this name. */
   name?: string;
   /** Part of the name, case-insensitive. */
   q?: string;
@@ -136,7 +136,7 @@ export interface CallsShape {
   total: number;
 }
 
-/** Capabilities of the agent. */
+/** What the agent may reach and run. */
 export interface CapabilitiesBody {
   /** Whether it may create agents. */
   agent_spawn?: boolean | null;
@@ -146,6 +146,7 @@ export interface CapabilitiesBody {
   network?: string[] | null;
   /** Commands that it may run, as far as `[exec_policy]` allows them; `*` for all. */
   shell?: string[] | null;
+  /** Tools that the agent has: names, or globs such as `file_*`. */
   tools?: string[] | null;
 }
 
@@ -162,22 +163,37 @@ export interface CapabilitiesShape {
 
 /** Fields to change; omitted or null fields are unchanged, except that null clears numbers. */
 export interface ChangeBody {
+  /** What the agent may reach and run: an object with `tools`, `network`, `shell`, `agent_spawn` and `file_system`. */
   capabilities?: CapabilitiesBody | null;
+  /** What the agent is for, in a sentence. */
   description?: string | null;
+  /** How the agent appears: an object with `name`, `avatar` and `persona`. */
   identity?: IdentityBody | null;
+  /** Most messages of the conversation that the model gets. */
   max_history_messages?: number | null;
+  /** Most tokens of one answer of the model. */
   max_tokens?: number | null;
+  /** MCP servers whose tools the agent may use; `*` for all. */
   mcp_servers?: string[] | null;
   /** Model id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`. */
   model?: ModelField | null;
+  /** New name; not in use by another agent. */
   name?: string | null;
+  /** Provider of its model, such as `openai`. */
   provider?: string | null;
+  /** Skills that the agent may use; empty for all. */
   skills?: string[] | null;
+  /** Instructions that the model gets before every conversation. */
   system_prompt?: string | null;
+  /** Tags to find the agent by. */
   tags?: string[] | null;
+  /** Randomness of the answers, from 0 to 2. */
   temperature?: number | null;
+  /** Only these of its tools; empty for all of them. */
   tool_allowlist?: string[] | null;
+  /** Tools that the agent never gets. */
   tool_blocklist?: string[] | null;
+  /** Tools that the agent has: names, or globs such as `file_*`. */
   tools?: string[] | null;
 }
 
@@ -402,10 +418,11 @@ export interface FilesTrusted {
   status: string;
 }
 
-/** Identity of the agent. */
+/** How the agent appears. */
 export interface IdentityBody {
   /** A URL, an emoji or a data URI. */
   avatar?: string | null;
+  /** New name of the agent. */
   name?: string | null;
   /** A short description of its tone. */
   persona?: string | null;
@@ -419,6 +436,7 @@ export interface IdentityShape {
 
 /** The agents: an object, or the bare array. An invalid id does not affect the others. */
 export interface IdsBody {
+  /** Ids of the agents. */
   agent_ids: string[];
 }
 
@@ -919,6 +937,7 @@ export interface Servers {
 
 /** The new MCP servers: an object, or the bare array. */
 export interface ServersBody {
+  /** MCP servers whose tools the agent may use; `*` for all. */
   mcp_servers: string[];
 }
 
@@ -929,6 +948,7 @@ export interface Skills {
 
 /** The new skill list: an object, or the bare array. */
 export interface SkillsBody {
+  /** Skills that the agent may use; empty for all. */
   skills: string[];
 }
 
@@ -997,8 +1017,11 @@ export interface Tools {
 
 /** The new tool lists: an object, or the bare array of granted tools. Omitted lists are unchanged. */
 export interface ToolsBody {
+  /** Only these of its tools; empty for all of them. */
   tool_allowlist?: string[] | null;
+  /** Tools that the agent never gets. */
   tool_blocklist?: string[] | null;
+  /** Tools that the agent has: names, or globs such as `file_*`. */
   tools?: string[] | null;
 }
 
@@ -1076,8 +1099,11 @@ export interface Turns {
 
 /** Fields of a runtime update. */
 export interface UpdateBody {
+  /** What the agent is for, in a sentence. */
   description?: string | null;
+  /** Instructions that the model gets before every conversation. */
   system_prompt?: string | null;
+  /** Tags to find the agent by. */
   tags?: string[] | null;
 }
 

@@ -126,13 +126,13 @@ export interface RejectBody {
 
 /** An approval request. */
 export interface RequestBody {
-  /** Action. */
+  /** What would happen, in a word, such as `deploy`. */
   action: string;
-  /** Agent. */
+  /** Agent that asks. */
   agent_id: string;
-  /** Description. */
+  /** What a person needs to know to decide. */
   description?: string;
-  /** Payload. */
+  /** Details of the action: an object. */
   payload?: Record<string, unknown>;
 }
 

@@ -5,15 +5,19 @@ import type { PageQuery } from "./shared.js";
 
 /** Fields to change; omitted fields are unchanged. Null clears `due_at`, `agent_id` and `parent_id`. */
 export interface ChangeBody2 {
+  /** Agent that works on it. */
   agent_id?: string | null;
+  /** Description, at most 8 KiB. */
   description?: string | null;
-  /** RFC 3339. */
+  /** When it is due, such as `2026-12-24T12:00:00Z`. */
   due_at?: string | null;
   /** Progress note, at most 1 KiB. */
   note?: string | null;
+  /** Goal that it is a part of. */
   parent_id?: string | null;
   /** `pending`, `in_progress`, `completed` or `cancelled`. */
   status?: string | null;
+  /** Title: one line of at most 256 bytes. */
   title?: string | null;
 }
 
@@ -28,15 +32,15 @@ export interface ChildList {
 
 /** A goal to create. */
 export interface CreateBody5 {
-  /** Agent. Default: none. */
+  /** Agent that works on it. Default: none. */
   agent_id?: string | null;
   /** Description, at most 8 KiB. */
   description?: string | null;
-  /** RFC 3339. */
+  /** When it is due, such as `2026-12-24T12:00:00Z`. */
   due_at?: string | null;
   /** Parent goal. */
   parent_id?: string | null;
-  /** Default: `pending`. */
+  /** `pending` (default), `in_progress`, `completed` or `cancelled`. */
   status?: string | null;
   /** Title: one line of at most 256 bytes. */
   title: string;
@@ -64,7 +68,7 @@ export interface GoalItem {
   id: string;
   /** Latest note. */
   note: string;
-  /** Parent goal. */
+  /** Goal that it is a part of. */
   parent_id: string | null;
   /** `pending`, `in_progress`, `completed` or `cancelled`. */
   status: string;

@@ -5,13 +5,15 @@ import type { TargetsBody, TargetsItem } from "./shared.js";
 
 /** A new cron job. */
 export interface CreateBody4 {
+  /** Agent that it starts. */
   agent_id: string;
-  /** Default: true. */
+  /** Whether it runs. Default: true. */
   enabled?: boolean | null;
-  /** Default: `one`. */
+  /** What happens with runs that were missed. Default: `one`. */
   missed_policy?: Missed | null;
+  /** Its name: one line. */
   name: string;
-  /** Default: `queue`. */
+  /** What happens while the last run is open. Default: `queue`. */
   overlap_policy?: Overlap | null;
   /** Prompt for the agent. */
   prompt: string;
@@ -20,7 +22,7 @@ export interface CreateBody4 {
    * 2026-12-01T09:00Z`.
    */
   schedule: string;
-  /** Default: as in the agent's manifest. */
+  /** Session of its turns. Default: as in the agent's manifest. */
   session_mode?: Mode2 | null;
   /** IANA time zone of a cron expression. Default: UTC. */
   timezone?: string | null;
@@ -28,22 +30,24 @@ export interface CreateBody4 {
 
 /** A new schedule. */
 export interface CreateBody6 {
+  /** Agent that it starts. */
   agent_id: string;
   /**
    * A cron expression of 5 or 6 fields, a macro such as `@daily`, or an interval: `every 15m`, `in 2h`, `at
    * 2026-12-01T09:00Z`.
    */
   cron: string;
-  /** Default: true. */
+  /** Whether it runs. Default: true. */
   enabled?: boolean | null;
-  /** Default: `one`. */
+  /** What happens with runs that were missed. Default: `one`. */
   missed_policy?: Missed | null;
+  /** Its name: one line. */
   name?: string | null;
-  /** Default: `queue`. */
+  /** What happens while the last run is open. Default: `queue`. */
   overlap_policy?: Overlap | null;
   /** Prompt for the agent. */
   prompt: string;
-  /** Default: as in the agent's manifest. */
+  /** Session of its turns. Default: as in the agent's manifest. */
   session_mode?: Mode2 | null;
   /** IANA time zone of a cron expression. Default: UTC. */
   timezone?: string | null;
@@ -214,11 +218,15 @@ export interface Started {
 
 /** Fields to change; omitted or null fields are unchanged. All changes apply, or none. */
 export interface UpdateBody2 {
+  /** Agent that it starts. */
   agent_id?: string | null;
+  /** Whether it runs. */
   enabled?: boolean | null;
   missed_policy?: Missed | null;
+  /** Its name. */
   name?: string | null;
   overlap_policy?: Overlap | null;
+  /** The message to the agent. */
   prompt?: string | null;
   /** A new rule counts from now. */
   schedule?: string | null;
@@ -230,13 +238,17 @@ export interface UpdateBody2 {
 
 /** Fields to change; omitted or null fields are unchanged. All changes apply, or none. */
 export interface UpdateBody3 {
+  /** Agent that it starts. */
   agent_id?: string | null;
   /** A new rule counts from now. */
   cron?: string | null;
+  /** Whether it runs. */
   enabled?: boolean | null;
   missed_policy?: Missed | null;
+  /** Its name. */
   name?: string | null;
   overlap_policy?: Overlap | null;
+  /** The message to the agent. */
   prompt?: string | null;
   /** null restores the setting of the agent's manifest. */
   session_mode?: Mode2 | null;

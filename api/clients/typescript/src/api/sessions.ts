@@ -81,6 +81,7 @@ export interface Image {
 
 /** New label; empty removes it. */
 export interface LabelBody {
+  /** The label; empty removes it. */
   label: string;
 }
 

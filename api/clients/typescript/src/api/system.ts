@@ -119,7 +119,7 @@ export interface HistoryBody {
   total: number;
 }
 
-/** The state of the inbox. */
+/** The state of the file inbox. */
 export interface InboxStatus {
   /** Agent that reads files without an `agent:` line. */
   default_agent: string | null;
@@ -466,7 +466,7 @@ export class SystemApi {
     return this.calls.json("GET", "/api/history", { query }, options);
   }
 
-  /** Get the state of the inbox (`GET /api/inbox/status`). */
+  /** Get the state of the file inbox (`GET /api/inbox/status`). */
   getInbox(options?: Options): Promise<InboxStatus> {
     return this.calls.json("GET", "/api/inbox/status", {}, options);
   }

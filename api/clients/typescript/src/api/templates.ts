@@ -5,13 +5,19 @@ import type { PageQuery } from "./shared.js";
 
 /** A new agent type. */
 export interface CreateBody8 {
+  /** What the agent is for, in a sentence. */
   description?: string | null;
+  /** Model id or alias. */
   model?: string | null;
   /** Name; must not be in use by an agent type or an agent. */
   name: string;
+  /** Provider of its model, such as `openai`. */
   provider?: string | null;
+  /** Skills that the agent may use; empty for all. */
   skills?: string[] | null;
+  /** Instructions that the model gets before every conversation. */
   system_prompt?: string | null;
+  /** Tools that the agent has: names, or globs such as `file_*`. */
   tools?: string[] | null;
 }
 
@@ -34,13 +40,19 @@ export interface FlatShape {
 
 /** Fields to change; omitted fields are unchanged, an empty string clears a field. */
 export interface PatchBody2 {
+  /** What the agent is for, in a sentence. */
   description?: string | null;
+  /** Model id or alias. */
   model?: string | null;
   /** Ignored: the path names the agent type. */
   name?: unknown;
+  /** Provider of its model, such as `openai`. */
   provider?: string | null;
+  /** Skills that the agent may use; empty for all. */
   skills?: string[] | null;
+  /** Instructions that the model gets before every conversation. */
   system_prompt?: string | null;
+  /** Tools that the agent has: names, or globs such as `file_*`. */
   tools?: string[] | null;
 }
 

@@ -5,11 +5,17 @@ import type { TargetsBody, TargetsItem } from "./shared.js";
 
 /** Fields to change; omitted fields are unchanged. Null restores the default. */
 export interface ChangeBody3 {
+  /** Minimum seconds between two fires. */
   cooldown_secs?: number | null;
+  /** Whether it fires. */
   enabled?: boolean | null;
+  /** Maximum number of fires; 0 means unlimited. */
   max_fires?: number | null;
+  /** The message; `{{event}}` is replaced with the event as compact JSON. */
   prompt_template?: string | null;
+  /** Session of its turns. */
   session_mode?: ModeShape | null;
+  /** Agent that receives the message instead of the owner. */
   target_agent_id?: string | null;
 }
 
@@ -23,7 +29,10 @@ export interface CreateBody7 {
   enabled?: boolean | null;
   /** Maximum number of fires; 0 (default) means unlimited. */
   max_fires?: number | null;
-  /** An object with one key, the event kind, such as `{"agent_spawned": {"name_pattern": "web-*"}}`. */
+  /**
+   * The event kind, such as `turn_failed`, or an object with it as the only key, such as `{"agent_spawned":
+   * {"name_pattern": "web-*"}}`.
+   */
   pattern: unknown;
   /** The message; `{{event}}` is replaced with the event as compact JSON. */
   prompt_template: string;

@@ -102,8 +102,11 @@ export type ModeWord = "sequential" | "fan_out" | "collect" | "conditional" | "l
 
 /** Fields to change; omitted fields are unchanged. `steps` replaces all steps. */
 export interface PatchBody {
+  /** What it does, in a sentence. */
   description?: string | null;
+  /** Name of the workflow. */
   name?: string | null;
+  /** 1 to 64 steps, which replace all steps. */
   steps?: StepBody[] | null;
 }
 
@@ -191,9 +194,11 @@ export interface StepShown {
 
 /** A workflow to create. */
 export interface WorkflowBody {
+  /** What it does, in a sentence. */
   description?: string | null;
+  /** Name of the workflow. */
   name: string;
-  /** 1 to 64 steps. */
+  /** 1 to 64 steps, such as `[{"name": "find", "agent_name": "scout", "prompt": "{{input}}"}]`. */
   steps: StepBody[];
 }
 

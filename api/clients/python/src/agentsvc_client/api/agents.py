@@ -105,7 +105,7 @@ class AgentsListQuery(TypedDict):
     limit: NotRequired[int]
     """Maximum number of items. The response header `x-next-cursor` leads to the next page."""
     name: NotRequired[str]
-    """Exact name."""
+    """Only the agent with exactly this name."""
     q: NotRequired[str]
     """Part of the name, case-insensitive."""
     state: NotRequired[Literal['Running', 'Stopped', 'Crashed', 'Terminated']]
@@ -173,7 +173,7 @@ class CallsShape(TypedDict):
 
 
 class CapabilitiesBody(TypedDict):
-    """Capabilities of the agent."""
+    """What the agent may reach and run."""
 
     agent_spawn: NotRequired[bool | None]
     """Whether it may create agents."""
@@ -184,6 +184,7 @@ class CapabilitiesBody(TypedDict):
     shell: NotRequired[List[str] | None]
     """Commands that it may run, as far as `[exec_policy]` allows them; `*` for all."""
     tools: NotRequired[List[str] | None]
+    """Tools that the agent has: names, or globs such as `file_*`."""
 
 
 class CapabilitiesShape(TypedDict):
@@ -202,22 +203,37 @@ class ChangeBody(TypedDict):
     """Fields to change; omitted or null fields are unchanged, except that null clears numbers."""
 
     capabilities: NotRequired[CapabilitiesBody | None]
+    """What the agent may reach and run: an object with `tools`, `network`, `shell`, `agent_spawn` and `file_system`."""
     description: NotRequired[str | None]
+    """What the agent is for, in a sentence."""
     identity: NotRequired[IdentityBody | None]
+    """How the agent appears: an object with `name`, `avatar` and `persona`."""
     max_history_messages: NotRequired[int | None]
+    """Most messages of the conversation that the model gets."""
     max_tokens: NotRequired[int | None]
+    """Most tokens of one answer of the model."""
     mcp_servers: NotRequired[List[str] | None]
+    """MCP servers whose tools the agent may use; `*` for all."""
     model: NotRequired[ModelField | None]
     """Model id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`."""
     name: NotRequired[str | None]
+    """New name; not in use by another agent."""
     provider: NotRequired[str | None]
+    """Provider of its model, such as `openai`."""
     skills: NotRequired[List[str] | None]
+    """Skills that the agent may use; empty for all."""
     system_prompt: NotRequired[str | None]
+    """Instructions that the model gets before every conversation."""
     tags: NotRequired[List[str] | None]
+    """Tags to find the agent by."""
     temperature: NotRequired[float | None]
+    """Randomness of the answers, from 0 to 2."""
     tool_allowlist: NotRequired[List[str] | None]
+    """Only these of its tools; empty for all of them."""
     tool_blocklist: NotRequired[List[str] | None]
+    """Tools that the agent never gets."""
     tools: NotRequired[List[str] | None]
+    """Tools that the agent has: names, or globs such as `file_*`."""
 
 
 class Checked(TypedDict):
@@ -465,11 +481,12 @@ class FilesTrusted(TypedDict):
 
 
 class IdentityBody(TypedDict):
-    """Identity of the agent."""
+    """How the agent appears."""
 
     avatar: NotRequired[str | None]
     """A URL, an emoji or a data URI."""
     name: NotRequired[str | None]
+    """New name of the agent."""
     persona: NotRequired[str | None]
     """A short description of its tone."""
 
@@ -485,6 +502,7 @@ class IdsBody(TypedDict):
     """The agents: an object, or the bare array. An invalid id does not affect the others."""
 
     agent_ids: List[str]
+    """Ids of the agents."""
 
 
 class ImportBody(TypedDict):
@@ -1016,6 +1034,7 @@ class ServersBody(TypedDict):
     """The new MCP servers: an object, or the bare array."""
 
     mcp_servers: List[str]
+    """MCP servers whose tools the agent may use; `*` for all."""
 
 
 class Skills(TypedDict):
@@ -1028,6 +1047,7 @@ class SkillsBody(TypedDict):
     """The new skill list: an object, or the bare array."""
 
     skills: List[str]
+    """Skills that the agent may use; empty for all."""
 
 
 class StepShape(TypedDict):
@@ -1104,8 +1124,11 @@ class ToolsBody(TypedDict):
     """The new tool lists: an object, or the bare array of granted tools. Omitted lists are unchanged."""
 
     tool_allowlist: NotRequired[List[str] | None]
+    """Only these of its tools; empty for all of them."""
     tool_blocklist: NotRequired[List[str] | None]
+    """Tools that the agent never gets."""
     tools: NotRequired[List[str] | None]
+    """Tools that the agent has: names, or globs such as `file_*`."""
 
 
 class TraceList(TypedDict):
@@ -1186,8 +1209,11 @@ class UpdateBody(TypedDict):
     """Fields of a runtime update."""
 
     description: NotRequired[str | None]
+    """What the agent is for, in a sentence."""
     system_prompt: NotRequired[str | None]
+    """Instructions that the model gets before every conversation."""
     tags: NotRequired[List[str] | None]
+    """Tags to find the agent by."""
 
 
 class Updated(TypedDict):

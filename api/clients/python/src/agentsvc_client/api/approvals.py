@@ -140,13 +140,13 @@ class RequestBody(TypedDict):
     """An approval request."""
 
     action: str
-    """Action."""
+    """What would happen, in a word, such as `deploy`."""
     agent_id: str
-    """Agent."""
+    """Agent that asks."""
     description: NotRequired[str]
-    """Description."""
+    """What a person needs to know to decide."""
     payload: NotRequired[Dict[str, Any]]
-    """Payload."""
+    """Details of the action: an object."""
 
 
 class Secret(TypedDict):

@@ -15,15 +15,19 @@ class ChangeBody2(TypedDict):
     """Fields to change; omitted fields are unchanged. Null clears `due_at`, `agent_id` and `parent_id`."""
 
     agent_id: NotRequired[str | None]
+    """Agent that works on it."""
     description: NotRequired[str | None]
+    """Description, at most 8 KiB."""
     due_at: NotRequired[str | None]
-    """RFC 3339."""
+    """When it is due, such as `2026-12-24T12:00:00Z`."""
     note: NotRequired[str | None]
     """Progress note, at most 1 KiB."""
     parent_id: NotRequired[str | None]
+    """Goal that it is a part of."""
     status: NotRequired[str | None]
     """`pending`, `in_progress`, `completed` or `cancelled`."""
     title: NotRequired[str | None]
+    """Title: one line of at most 256 bytes."""
 
 
 class ChildList(TypedDict):
@@ -40,15 +44,15 @@ class CreateBody5(TypedDict):
     """A goal to create."""
 
     agent_id: NotRequired[str | None]
-    """Agent. Default: none."""
+    """Agent that works on it. Default: none."""
     description: NotRequired[str | None]
     """Description, at most 8 KiB."""
     due_at: NotRequired[str | None]
-    """RFC 3339."""
+    """When it is due, such as `2026-12-24T12:00:00Z`."""
     parent_id: NotRequired[str | None]
     """Parent goal."""
     status: NotRequired[str | None]
-    """Default: `pending`."""
+    """`pending` (default), `in_progress`, `completed` or `cancelled`."""
     title: str
     """Title: one line of at most 256 bytes."""
 
@@ -78,7 +82,7 @@ class GoalItem(TypedDict):
     note: str
     """Latest note."""
     parent_id: str | None
-    """Parent goal."""
+    """Goal that it is a part of."""
     status: str
     """`pending`, `in_progress`, `completed` or `cancelled`."""
     title: str

@@ -15,20 +15,22 @@ class CreateBody4(TypedDict):
     """A new cron job."""
 
     agent_id: str
+    """Agent that it starts."""
     enabled: NotRequired[bool | None]
-    """Default: true."""
+    """Whether it runs. Default: true."""
     missed_policy: NotRequired[Missed | None]
-    """Default: `one`."""
+    """What happens with runs that were missed. Default: `one`."""
     name: str
+    """Its name: one line."""
     overlap_policy: NotRequired[Overlap | None]
-    """Default: `queue`."""
+    """What happens while the last run is open. Default: `queue`."""
     prompt: str
     """Prompt for the agent."""
     schedule: str
     """A cron expression of 5 or 6 fields, a macro such as `@daily`, or an interval: `every 15m`, `in 2h`, `at
     2026-12-01T09:00Z`."""
     session_mode: NotRequired[Mode2 | None]
-    """Default: as in the agent's manifest."""
+    """Session of its turns. Default: as in the agent's manifest."""
     timezone: NotRequired[str | None]
     """IANA time zone of a cron expression. Default: UTC."""
 
@@ -37,20 +39,22 @@ class CreateBody6(TypedDict):
     """A new schedule."""
 
     agent_id: str
+    """Agent that it starts."""
     cron: str
     """A cron expression of 5 or 6 fields, a macro such as `@daily`, or an interval: `every 15m`, `in 2h`, `at
     2026-12-01T09:00Z`."""
     enabled: NotRequired[bool | None]
-    """Default: true."""
+    """Whether it runs. Default: true."""
     missed_policy: NotRequired[Missed | None]
-    """Default: `one`."""
+    """What happens with runs that were missed. Default: `one`."""
     name: NotRequired[str | None]
+    """Its name: one line."""
     overlap_policy: NotRequired[Overlap | None]
-    """Default: `queue`."""
+    """What happens while the last run is open. Default: `queue`."""
     prompt: str
     """Prompt for the agent."""
     session_mode: NotRequired[Mode2 | None]
-    """Default: as in the agent's manifest."""
+    """Session of its turns. Default: as in the agent's manifest."""
     timezone: NotRequired[str | None]
     """IANA time zone of a cron expression. Default: UTC."""
 
@@ -237,11 +241,15 @@ class UpdateBody2(TypedDict):
     """Fields to change; omitted or null fields are unchanged. All changes apply, or none."""
 
     agent_id: NotRequired[str | None]
+    """Agent that it starts."""
     enabled: NotRequired[bool | None]
+    """Whether it runs."""
     missed_policy: NotRequired[Missed | None]
     name: NotRequired[str | None]
+    """Its name."""
     overlap_policy: NotRequired[Overlap | None]
     prompt: NotRequired[str | None]
+    """The message to the agent."""
     schedule: NotRequired[str | None]
     """A new rule counts from now."""
     session_mode: NotRequired[Mode2 | None]
@@ -254,13 +262,17 @@ class UpdateBody3(TypedDict):
     """Fields to change; omitted or null fields are unchanged. All changes apply, or none."""
 
     agent_id: NotRequired[str | None]
+    """Agent that it starts."""
     cron: NotRequired[str | None]
     """A new rule counts from now."""
     enabled: NotRequired[bool | None]
+    """Whether it runs."""
     missed_policy: NotRequired[Missed | None]
     name: NotRequired[str | None]
+    """Its name."""
     overlap_policy: NotRequired[Overlap | None]
     prompt: NotRequired[str | None]
+    """The message to the agent."""
     session_mode: NotRequired[Mode2 | None]
     """null restores the setting of the agent's manifest."""
     timezone: NotRequired[str | None]

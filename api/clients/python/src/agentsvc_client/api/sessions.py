@@ -96,6 +96,7 @@ class LabelBody(TypedDict):
     """New label; empty removes it."""
 
     label: str
+    """The label; empty removes it."""
 
 
 class Labelled(TypedDict):

@@ -133,7 +133,7 @@ class HistoryBody(TypedDict):
 
 
 class InboxStatus(TypedDict):
-    """The state of the inbox."""
+    """The state of the file inbox."""
 
     default_agent: str | None
     """Agent that reads files without an `agent:` line."""
@@ -493,7 +493,7 @@ class SystemApi:
         return self._calls.json("GET", "/api/history", query=query)
 
     def get_inbox(self) -> InboxStatus:
-        """Get the state of the inbox (`GET /api/inbox/status`)."""
+        """Get the state of the file inbox (`GET /api/inbox/status`)."""
         return self._calls.json("GET", "/api/inbox/status")
 
     def initialize(self, **body: Unpack[InitBody]) -> ConfigInitialized:
@@ -586,7 +586,7 @@ class AsyncSystemApi:
         return await self._calls.json("GET", "/api/history", query=query)
 
     async def get_inbox(self) -> InboxStatus:
-        """Get the state of the inbox (`GET /api/inbox/status`)."""
+        """Get the state of the file inbox (`GET /api/inbox/status`)."""
         return await self._calls.json("GET", "/api/inbox/status")
 
     async def initialize(self, **body: Unpack[InitBody]) -> ConfigInitialized:

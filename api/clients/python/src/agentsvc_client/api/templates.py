@@ -15,13 +15,19 @@ class CreateBody8(TypedDict):
     """A new agent type."""
 
     description: NotRequired[str | None]
+    """What the agent is for, in a sentence."""
     model: NotRequired[str | None]
+    """Model id or alias."""
     name: str
     """Name; must not be in use by an agent type or an agent."""
     provider: NotRequired[str | None]
+    """Provider of its model, such as `openai`."""
     skills: NotRequired[List[str] | None]
+    """Skills that the agent may use; empty for all."""
     system_prompt: NotRequired[str | None]
+    """Instructions that the model gets before every conversation."""
     tools: NotRequired[List[str] | None]
+    """Tools that the agent has: names, or globs such as `file_*`."""
 
 
 class Deleted3(TypedDict):
@@ -47,13 +53,19 @@ class PatchBody2(TypedDict):
     """Fields to change; omitted fields are unchanged, an empty string clears a field."""
 
     description: NotRequired[str | None]
+    """What the agent is for, in a sentence."""
     model: NotRequired[str | None]
+    """Model id or alias."""
     name: NotRequired[Any]
     """Ignored: the path names the agent type."""
     provider: NotRequired[str | None]
+    """Provider of its model, such as `openai`."""
     skills: NotRequired[List[str] | None]
+    """Skills that the agent may use; empty for all."""
     system_prompt: NotRequired[str | None]
+    """Instructions that the model gets before every conversation."""
     tools: NotRequired[List[str] | None]
+    """Tools that the agent has: names, or globs such as `file_*`."""
 
 
 class TemplateDocument(TypedDict):

@@ -15,11 +15,17 @@ class ChangeBody3(TypedDict):
     """Fields to change; omitted fields are unchanged. Null restores the default."""
 
     cooldown_secs: NotRequired[int | None]
+    """Minimum seconds between two fires."""
     enabled: NotRequired[bool | None]
+    """Whether it fires."""
     max_fires: NotRequired[int | None]
+    """Maximum number of fires; 0 means unlimited."""
     prompt_template: NotRequired[str | None]
+    """The message; `{{event}}` is replaced with the event as compact JSON."""
     session_mode: NotRequired[ModeShape | None]
+    """Session of its turns."""
     target_agent_id: NotRequired[str | None]
+    """Agent that receives the message instead of the owner."""
 
 
 class CreateBody7(TypedDict):
@@ -34,7 +40,8 @@ class CreateBody7(TypedDict):
     max_fires: NotRequired[int | None]
     """Maximum number of fires; 0 (default) means unlimited."""
     pattern: Any
-    """An object with one key, the event kind, such as `{"agent_spawned": {"name_pattern": "web-*"}}`."""
+    """The event kind, such as `turn_failed`, or an object with it as the only key, such as `{"agent_spawned":
+    {"name_pattern": "web-*"}}`."""
     prompt_template: str
     """The message; `{{event}}` is replaced with the event as compact JSON."""
     session_mode: NotRequired[ModeShape | None]

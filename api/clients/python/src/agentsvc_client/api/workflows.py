@@ -120,8 +120,11 @@ class PatchBody(TypedDict):
     """Fields to change; omitted fields are unchanged. `steps` replaces all steps."""
 
     description: NotRequired[str | None]
+    """What it does, in a sentence."""
     name: NotRequired[str | None]
+    """Name of the workflow."""
     steps: NotRequired[List[StepBody] | None]
+    """1 to 64 steps, which replace all steps."""
 
 
 class Removed7(TypedDict):
@@ -218,9 +221,11 @@ class WorkflowBody(TypedDict):
     """A workflow to create."""
 
     description: NotRequired[str | None]
+    """What it does, in a sentence."""
     name: str
+    """Name of the workflow."""
     steps: List[StepBody]
-    """1 to 64 steps."""
+    """1 to 64 steps, such as `[{"name": "find", "agent_name": "scout", "prompt": "{{input}}"}]`."""
 
 
 class WorkflowsApi:

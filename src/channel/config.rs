@@ -8,7 +8,7 @@ use agentsvc_components::enum_words;
 use agentsvc_components::manifest::channel::{ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat};
 use agentsvc_systems::channel::limits::CHANNEL_RECIPIENTS_MAX;
 use agentsvc_systems::config::STRANGERS_IDLE_DAYS_DEFAULT;
-use agentsvc_systems::manifest::channels::trigger_patterns;
+use agentsvc_systems::manifest::channels::{are_patterns, trigger_patterns};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -215,8 +215,14 @@ pub(crate) fn note_channels(channels: &BTreeMap<Box<str>, Arc<SidecarChannel>>, 
                 reader.problem_at(&path, format!("`{key}` must have at most {most} items"));
             }
         }
-        if let Err(why) = trigger_patterns(&channel.group_trigger_patterns) {
-            reader.problem_at(&path, format!("`group_trigger_patterns`: {why}"));
+        let patterns = &channel.group_trigger_patterns;
+        if let Err(why) = trigger_patterns(patterns) {
+            if are_patterns(patterns) {
+                // A former release took more and larger ones.
+                reader.warning_at(&path, format!("`group_trigger_patterns` match nothing: {why}"));
+            } else {
+                reader.problem_at(&path, format!("`group_trigger_patterns`: {why}"));
+            }
         }
     }
 }
@@ -372,7 +378,10 @@ mod tests {
         assert!(entry("overflow = \"drop\"").contains("must be one of `block`, `drop_newest`"));
         assert!(entry("group_trigger_patterns = [\"\\b\"]").contains("control character"));
         assert!(entry("group_trigger_patterns = [\"(\"]").contains("not a regular expression"));
-        assert!(entry("group_trigger_patterns = ['(?:x{99}){99}']").contains("16384 bytes"));
+        let large =
+            "[[sidecar_channels]]\nname = \"large\"\ncommand = \"x\"\ngroup_trigger_patterns = ['(?:x{99}){99}']\n";
+        let warned = Config::parse(large, "c".as_ref()).unwrap().warnings[0].to_string();
+        assert!(warned.contains("match nothing") && warned.contains("16384 bytes"), "{warned}");
         assert!(entry("env = { \"A B\" = \"1\" }").contains("names of environment variables"));
         assert!(entry("env = { A = [1] }").contains("A must be a string"));
         let said = entry("env = { A = \"***\" }");

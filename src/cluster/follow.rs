@@ -14,7 +14,7 @@ use crate::kernel::store::{Error, Store};
 
 impl Node {
     /// Applies entries as they come, until something else is to be done.
-    pub(super) fn follow(&self, store: &Store, mut watch: Watch) -> Result<Followed, Error> {
+    pub(super) fn follow(&self, store: &Store, watch: &mut Watch) -> Result<Followed, Error> {
         let Self { wire, members, .. } = self;
         store.watch_marks(self.marked.clone());
         let mut synced = Synced::new(store, members, self.is_eager)?;
@@ -36,8 +36,10 @@ impl Node {
                 }
                 refuse(event);
             }
+            let mut is_left = false;
             match self.next(store, &mut tail) {
                 Ok(Some(entry)) => {
+                    is_left = true;
                     if let Some(lost) = take(store, &entry, &mut is_alone)? {
                         return Ok(lost);
                     }
@@ -64,8 +66,12 @@ impl Node {
             synced.look(store, wire, members)?;
             // One that has not read yet who opened the world last would take it from whoever is bringing it to life.
             let is_current = tail.as_ref().is_none_or(Tail::has_caught_up) || boot_time() - began >= SILENCE_MS;
-            if is_current && watch.is_due(members) && self.can_open(&mut watch) && tail.is_some() {
-                return Ok(Followed::Due);
+            if is_current && watch.is_due(members) {
+                match self.can_open(watch, is_left) {
+                    Ok(can) if can && tail.is_some() => return Ok(Followed::Due),
+                    Ok(_) => {}
+                    Err(text) => return Ok(Followed::Ends(text)),
+                }
             }
         }
     }

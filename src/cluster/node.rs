@@ -144,10 +144,11 @@ impl Node {
         self.prepare();
         let Some(mut store) = self.join()? else { return Ok(()) };
         // Others are heard all the time, also while this node joins.
-        let (mut began, mut not_before) = (boot_time(), 0);
+        let (mut began, mut not_before, mut has_failed) = (boot_time(), 0, false);
+        let mut watch = Watch::new(began, not_before);
         while !self.is_stopping() {
-            let watch = Watch::new(began, not_before);
-            match self.follow(&store, watch).map_err(|error| error.to_string())? {
+            watch = watch.anew(began, not_before);
+            match self.follow(&store, &mut watch).map_err(|error| error.to_string())? {
                 Followed::Stopped => break,
                 Followed::Ends(text) => return Err(text),
                 Followed::Lost(rebase) => {
@@ -162,14 +163,14 @@ impl Node {
                         None => break,
                     };
                 }
-                Followed::Due => match self.take_over(store)? {
-                    Some((back, rest_ms)) => (store, not_before) = (back, boot_time() + rest_ms),
+                Followed::Due => match self.take_over(store, has_failed)? {
+                    Some((back, rest_ms)) => (store, not_before, has_failed) = (back, boot_time() + rest_ms, true),
                     None => match self.own()? {
                         Owned::Stopped => break,
-                        Owned::Given { has_failed } => {
+                        Owned::Given { has_failed: gave_up } => {
                             let Some(given) = self.exchange.give_away() else { break };
-                            (store, began) = (given, boot_time());
-                            not_before = if has_failed { began + AGAIN_MS } else { 0 };
+                            (store, began, has_failed) = (given, boot_time(), false);
+                            not_before = if gave_up { began + AGAIN_MS } else { 0 };
                         }
                     },
                 },

@@ -28,19 +28,45 @@ pub(super) struct Watch {
     not_before: u64,
     /// It was due, and had to wait until the servers answered.
     has_waited: bool,
+    /// They have answered, and what was written until then is to be read.
+    has_answers: bool,
 }
 
 impl Watch {
     /// Looks for owners, as it has since `began`, and is not due before `not_before`: one that gave the world up because it could not
     /// go on leaves it to others first.
     pub(super) fn new(began: u64, not_before: u64) -> Self {
-        Self { began, opener: None, is_closed: false, lost_since: None, named: None, not_before, has_waited: false }
+        Self {
+            began,
+            opener: None,
+            is_closed: false,
+            lost_since: None,
+            named: None,
+            not_before,
+            has_waited: false,
+            has_answers: false,
+        }
     }
 
     /// The servers did not answer while it was due, and do again: the best standby comes first once more, for another one may have
     /// had their answer sooner.
     pub(super) fn rank_anew(&mut self) {
-        (self.lost_since, self.has_waited) = (None, true);
+        (self.lost_since, self.has_waited, self.has_answers) = (None, true, false);
+    }
+
+    /// Looks anew, not before `not_before`, and knows who opened the world last.
+    pub(super) fn anew(self, began: u64, not_before: u64) -> Self {
+        Self { opener: self.opener, ..Self::new(began, not_before) }
+    }
+
+    /// The servers have answered, but not at once.
+    pub(super) fn note_answers(&mut self) {
+        self.has_answers = true;
+    }
+
+    /// Have they, since it became due?
+    pub(super) fn has_answers(&self) -> bool {
+        self.has_answers
     }
 
     /// Did it wait for the servers, since there was an owner?
@@ -53,7 +79,8 @@ impl Watch {
         match &entry.body {
             Body::Open { node } => {
                 self.opener = Some((node.clone().into_owned(), now));
-                (self.is_closed, self.lost_since, self.named, self.has_waited) = (false, None, None, false);
+                (self.is_closed, self.lost_since, self.named) = (false, None, None);
+                (self.has_waited, self.has_answers) = (false, false);
             }
             Body::Close => self.is_closed = true,
             _ => {}
@@ -64,7 +91,7 @@ impl Watch {
     pub(super) fn is_due(&mut self, members: &Members) -> bool {
         let now = members.now();
         if members.is_draining() || now < self.not_before || !members.hears_within(3 * BEAT_MS) {
-            self.lost_since = None;
+            (self.lost_since, self.has_answers) = (None, false);
             return false;
         }
         if let Some(named) = members.named() {
@@ -72,7 +99,7 @@ impl Watch {
         }
         let is_owned = || members.owner().is_some() || members.is_being_finished() || self.is_opening(members, now);
         if !self.is_closed && is_owned() {
-            (self.lost_since, self.has_waited) = (None, false);
+            (self.lost_since, self.has_waited, self.has_answers) = (None, false, false);
             return false;
         }
         if !self.is_closed && now - self.began < SILENCE_MS {
@@ -214,6 +241,30 @@ mod tests {
         assert!(standby.after(1, &others), "the other one has not taken over");
         standby.read(Body::Open { node: "a".into() });
         assert!(!standby.watch.has_waited() && !standby.watch.is_due(&standby.members));
+    }
+
+    #[test]
+    fn one_that_joins_anew_knows_who_is_bringing_the_world_to_life() {
+        let mut standby = Standby::new();
+        assert!(!standby.after(SILENCE_MS - 1, &[]));
+        standby.read(Body::Open { node: "c".into() });
+        assert!(!standby.after(2 * OPENING_MS, &[("c", NodeRole::Moving)]));
+        standby.watch = standby.watch.anew(10_000, 0);
+        assert!(!standby.after(20_000, &[("c", NodeRole::Moving)]), "its world is being loaded");
+        assert!(standby.watch.anew(10_000, 0).opener.is_some());
+    }
+
+    #[test]
+    fn answers_of_the_servers_hold_until_there_is_an_owner() {
+        let mut standby = Standby::new();
+        assert!(standby.after(SILENCE_MS, &[]));
+        standby.watch.note_answers();
+        assert!(standby.watch.is_due(&standby.members) && standby.watch.has_answers());
+        standby.read(Body::Open { node: "a".into() });
+        assert!(!standby.watch.has_answers());
+        standby.watch.note_answers();
+        standby.watch.rank_anew();
+        assert!(!standby.watch.has_answers());
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn known(kind: &str, event: &Fields<'_>) -> Option<String> {
         "tool_called" => format!("Called {}{}", text("tool"), if event.is("is_error") { ", which failed" } else { "" }),
         "tool_refused" => {
             let why = if event.is("breaker") { ": the same call failed too often" } else { "" };
-            format!("Was refused {}{why}", text("tool"))
+            format!("Tool {} was refused{why}", text("tool"))
         }
         "tool_unknown" => format!("Asked for {}; its outcome is unknown after a restart", text("tool")),
         "task_posted" => format!("Task {} posted{}", quoted("title"), event.with("assignee", " for {}")),

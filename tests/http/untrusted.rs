@@ -394,6 +394,7 @@ fn a_tainted_turn_fetches_no_address_that_it_made_up() {
         get(format!("http://{given}/first")),
         get(format!("http://{shown}/second?page=2")),
         get(format!("http://{given}/other")),
+        get(format!("http://{shown}/{}", "word-".repeat(250))),
         get(format!("http://{shown}/{}", "word-".repeat(1_200))),
         Reply::calls(&[("s", "web_search", r#"{"query": "what I have read"}"#)]),
         get(format!("http://{shown}/new")),
@@ -404,8 +405,9 @@ fn a_tainted_turn_fetches_no_address_that_it_made_up() {
     assert!(told[0].contains("Read on") && told[1].contains("The second page"), "{told:?}");
     assert!(told[2].contains("Read on"), "{told:?}");
     assert!(told[3].starts_with("Refused: the URL has a long path"), "{told:?}");
-    assert!(told[4].starts_with("Refused: this turn has read untrusted content"), "{told:?}");
-    assert!(told[5].contains("this one is new"), "{told:?}");
+    assert!(told[4].starts_with("Refused: the URL is longer than the 2 KiB"), "{told:?}");
+    assert!(told[5].starts_with("Refused: this turn has read untrusted content"), "{told:?}");
+    assert!(told[6].contains("this one is new"), "{told:?}");
     // The session knows its addresses after a restart, too.
     daemon.restart();
     model.script([

@@ -86,10 +86,10 @@ impl Forwards {
         let mut taken = self.taken.lock();
         let own = taken.of.get(&asker).copied().unwrap_or(0);
         if own >= self.share(kind) {
-            return full("too many requests of this client are passed on");
+            return full("this node forwards too many requests for this client; try again in a moment");
         }
         if (kind..EIGHTHS.len()).any(|upto| taken.kinds[..=upto].iter().sum::<usize>() >= self.part(upto)) {
-            return full("too many requests are passed on");
+            return full("this node forwards too many requests; try again in a moment");
         }
         taken.kinds[kind] += 1;
         taken.of.insert(asker, own + 1);

@@ -85,12 +85,12 @@ fn of_key(call: &Call, role: Role) -> UserInfo {
 }
 
 async fn end(call: Call) -> Result<Response, Error> {
+    let id: SignInId = call.id("id")?;
+    let user = call.ask(Get::<SignInView>(id)).await?.session.user;
     // People end their own sessions whatever their role is; a key that only reads changes nothing.
     if session_of(&call).is_none() && !call.principal.has(Scope::Write) {
         return Err(Error::forbidden("this key may not end sessions, which needs the scope write"));
     }
-    let id: SignInId = call.id("id")?;
-    let user = call.ask(Get::<SignInView>(id)).await?.session.user;
     if user.is_none() || user != user_of(&call) {
         if !call.principal.has(Scope::Admin) {
             return Err(Error::forbidden("only admins end the sessions of others"));

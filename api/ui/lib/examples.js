@@ -7,7 +7,7 @@ import { mark } from "./marks.js";
 
 /** Drafts of schedules, with the keys of a record. */
 export const SCHEDULES = [
-  { title: "Summary every weekday morning", text: "What happened since yesterday, and what needs you.", name: "Morning summary", rule: "0 8 * * MON-FRI", prompt: "Summarise what happened since yesterday, and list what needs my attention." },
+  { title: "Summary every weekday morning", text: "What happened since yesterday, and what needs you.", name: "Morning summary", rule: "0 8 * * MON-FRI", prompt: "Summarize what happened since yesterday, and list what needs my attention." },
   { title: "Check every hour", text: "Looks at the open tasks, and says only what changed.", name: "Hourly check", rule: "every 1h", prompt: "Check the open tasks. Answer only if something changed." },
   { title: "Report every Friday", text: "A short report of the week, on Fridays at 16:00.", name: "Weekly report", rule: "0 16 * * FRI", prompt: "Write a short report of this week's work." },
 ];
@@ -35,8 +35,8 @@ export const SKILLS = [
     prompt_context: "# Release notes\n\n1. Group the changes: new, changed, fixed, removed.\n2. Begin each line with a verb, and say what it means for users.\n3. Leave out what users do not notice.\n4. Put changes that need an action first, with the action." },
   { title: "Code review", text: "What to look at in a change, and how to say it.", name: "code-review", tags: ["development"], description: "Use when a change of code is to be reviewed.",
     prompt_context: "# Code review\n\nLook for, in this order: wrong results, lost data, security, missing tests, unclear names.\n\nFor each finding give the file and line, what goes wrong, an example that shows it, and a fix. Say when there is nothing to find." },
-  { title: "Meeting minutes", text: "Decisions and tasks out of notes or a transcript.", name: "meeting-minutes", tags: ["writing"], description: "Use when notes or a transcript of a meeting are to be summarised.",
-    prompt_context: "# Meeting minutes\n\n1. Decisions, one line each.\n2. Tasks as a table: what, who, by when. Write “open” where nobody was named.\n3. Open questions.\n\nAdd nothing that was not said." },
+  { title: "Meeting minutes", text: "Decisions and tasks out of notes or a transcript.", name: "meeting-minutes", tags: ["writing"], description: "Use when notes or a transcript of a meeting are to be summarized.",
+    prompt_context: "# Meeting minutes\n\n1. Decisions, one line each.\n2. Tasks as a table: what, who, by when. Write “open” where no name was given.\n3. Open questions.\n\nAdd nothing that was not said." },
 ];
 
 /** Drafts of entries of the memory. */

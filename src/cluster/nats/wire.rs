@@ -13,6 +13,7 @@ use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
@@ -162,12 +163,21 @@ impl Wire {
 
     /// Do those servers answer within this time that a takeover needs: the leaders of the journal, of the copies and of the files? What is
     /// not there is made.
-    pub(crate) async fn can_open_within(&self, limit: Duration) -> bool {
+    ///
+    /// # Errors
+    /// They do not: the newest answer, if there was one.
+    pub(crate) async fn can_open_within(&self, limit: Duration) -> Result<(), Error> {
         let ask = || async {
             let files = async { self.files().await.map_err(|error| Error::Journal(error.to_string())) };
             tokio::try_join!(self.bounds(), self.bucket(), files).map(drop)
         };
-        timeout(limit, asked_again(ask)).await.is_ok()
+        let newest = Mutex::new(None);
+        match timeout(limit, asked_again(ask, &newest)).await {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                Err(newest.into_inner().unwrap_or_else(|| Error::Journal("the servers do not answer".to_owned())))
+            }
+        }
     }
 
     /// Does the journal go on from a store whose newest entry is at `position`?
@@ -209,13 +219,16 @@ impl Wire {
     }
 }
 
-/// Asks again and again, and ends with the first answer that is none of failure, to whichever question.
-async fn asked_again<F: Future<Output = Result<(), Error>>>(ask: impl Fn() -> F) {
+/// Asks again and again, and ends with the first answer that is none of failure, to whichever question. The `newest` failure is kept.
+async fn asked_again<F: Future<Output = Result<(), Error>>>(ask: impl Fn() -> F, newest: &Mutex<Option<Error>>) {
     let (mut asked, mut ticks) = (FuturesUnordered::new(), tokio::time::interval(ASK_PERIOD));
     loop {
         tokio::select! {
             _ = ticks.tick() => asked.push(ask()),
-            Some(Ok(())) = asked.next() => return,
+            Some(answer) = asked.next() => match answer {
+                Ok(()) => return,
+                Err(error) => *newest.lock() = Some(error),
+            },
         }
     }
 }
@@ -241,14 +254,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_question_that_is_lost_delays_no_answer() {
-        let (asked, began) = (AtomicU32::new(0), Instant::now());
-        asked_again(|| match asked.fetch_add(1, Ordering::Relaxed) {
+        let (asked, began, newest) = (AtomicU32::new(0), Instant::now(), Mutex::new(None));
+        let ask = || match asked.fetch_add(1, Ordering::Relaxed) {
             // On its way to a server that is gone.
             0 => Either::Left(pending()),
             1 => Either::Right(ready(Err(Error::Journal("there is no leader".to_owned())))),
             _ => Either::Right(ready(Ok(()))),
-        })
-        .await;
+        };
+        asked_again(ask, &newest).await;
+        assert!(newest.into_inner().unwrap().to_string().contains("there is no leader"));
         assert_eq!((asked.into_inner(), began.elapsed()), (3, 2 * ASK_PERIOD));
     }
 }

@@ -75,10 +75,12 @@ pub(super) fn given(input: &Input, typed: &ArgMatches) -> Result<Option<Value>, 
     }))
 }
 
-/// The texts of an option that may be repeated, as a list; a single one may be a list in JSON, such as `[]`.
+/// The texts of an option that may be repeated, as a list; a single one may be a list in JSON, such as `[]`, or `null`.
 fn texts(given: Vec<&str>) -> Value {
     match given.as_slice() {
-        [only] if only.starts_with('[') => serde_json::from_str(only).unwrap_or_else(|_| vec![*only].into()),
+        [only] if only.starts_with('[') || *only == "null" => {
+            serde_json::from_str(only).unwrap_or_else(|_| vec![*only].into())
+        }
         _ => given.into(),
     }
 }

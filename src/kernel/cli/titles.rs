@@ -12,7 +12,7 @@ use super::output::field;
 /// Pages of found sessions that are read to find a title.
 const FOUND_PAGES_MAX: usize = 10;
 /// Sessions of a list whose first messages are read.
-const TITLED_MAX: usize = 500;
+const TITLED_MAX: usize = 100;
 /// First messages that are read at the same time.
 const LANES: usize = 8;
 /// Characters of a title; what is cut ends with `…`.

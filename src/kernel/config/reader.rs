@@ -311,13 +311,23 @@ impl<'a, 't> Reader<'a, 't> {
 
     /// Notes that the value at `path`, below this table, is wrong; its place is the deepest part that is written.
     pub fn problem_at(&mut self, path: &[&str], message: String) {
+        self.note(self.place(path), &path.join("."), message);
+    }
+
+    /// Notes that the value at `path`, below this table, has no effect.
+    pub fn warning_at(&mut self, path: &[&str], message: String) {
+        let (at, key) = (self.place(path), self.join(&path.join(".")));
+        self.findings.warnings.push(Found { at, key, message });
+    }
+
+    fn place(&self, path: &[&str]) -> usize {
         let (mut table, mut at) = (Some(self.table), 0);
         for key in path {
             let Some(value) = table.and_then(|table| table.get(*key)) else { break };
             at = value.span().start;
             table = value.get_ref().as_table();
         }
-        self.note(at, &path.join("."), message);
+        at
     }
 
     /// Something below `path`, below this table, was found wrong already: what follows from it would mislead.

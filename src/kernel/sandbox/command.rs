@@ -126,7 +126,7 @@ const OPEN_API: &str = "Commands with the network are refused while the API has 
      it. The operator can set one with `agentsvc init --key`.";
 /// The same for servers of a cluster that take anyone.
 const OPEN_SERVERS: &str = "Commands with the network are refused while NATS servers of the cluster take clients without credentials \
-     (`allow_open_server`), because this kernel cannot keep them from these.";
+     (`allow_open_server`), because this kernel cannot block access to those servers.";
 
 impl Commands {
     /// Commands under `policy`. They read nothing in `hidden` but their own workspace, and never get `secrets`,

@@ -216,11 +216,15 @@ fn opened(world: &mut World, id: ChatMessageId, agent: AgentId, taken: MessageTa
 /// The conversation knows its session with the agent.
 fn remember(world: &mut World, id: ConversationId, agent: AgentId, session: SessionId) {
     let mut forgotten = None;
+    let known = state::<Conversation>(world, id).map(|its| its.sessions.clone()).unwrap_or_default();
+    // What is being answered in a session would go with it.
+    let oldest = known.iter().find(|its| !session::strangers::is_busy(world, its.session)).map(|its| its.session);
     talk::update(world, id, |its| {
         its.sessions.retain(|known| known.agent != agent);
         its.sessions.push(ChatSession { agent, session });
         if its.sessions.len() > limits::CONVERSATION_SESSIONS_MAX {
-            forgotten = Some(its.sessions.remove(0));
+            let at = its.sessions.iter().position(|its| Some(its.session) == oldest).unwrap_or(0);
+            forgotten = Some(its.sessions.remove(at));
         }
     });
     if let Some(its) = forgotten {

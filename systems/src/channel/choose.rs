@@ -89,6 +89,10 @@ fn choose(
 fn renew(world: &mut World, id: ConversationId) -> Result<ConversationView, Refusal> {
     let entity = find::<Conversation>(world, id)?;
     let sessions = world.get::<Conversation>(entity).map(|its| its.sessions.clone()).unwrap_or_default();
+    // It goes with the session, and what waits there would be lost unseen.
+    if sessions.iter().any(|its| strangers::is_busy(world, its.session)) {
+        return Err(Refusal::busy("an answer is still being written here: wait for it, or stop it first", 5));
+    }
     for its in &sessions {
         let is_there = index::session(world, its.session).is_some();
         if let Some(owner) = index::agent(world, its.agent).ok().filter(|_| is_there) {

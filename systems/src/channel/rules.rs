@@ -148,8 +148,10 @@ pub(super) fn triggers(world: &mut World, of: &ChannelOverrides, text: &str) -> 
     };
     let read = &mut world.resource_mut::<Patterns>().0;
     if !read.contains_key(patterns) {
-        if read.len() >= PATTERNS_KEPT {
-            read.clear();
+        if read.len() >= PATTERNS_KEPT
+            && let Some(other) = read.keys().next().cloned()
+        {
+            read.remove(&other);
         }
         read.insert(patterns.clone(), trigger_patterns(patterns).ok());
     }

@@ -16,8 +16,8 @@ use crate::session::strangers::{self, Whose};
 
 /// Conversations of an agent of which one look takes the first that is idle.
 const LOOKED_AT_MAX: usize = 256;
-/// Sessions that go for one message at most.
-const GOING_MAX: usize = 256;
+/// Sessions that go for one message at most; others go for those that follow.
+const GOING_MAX: usize = 16;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
@@ -48,6 +48,10 @@ pub(super) fn make_room(world: &mut World, agent: AgentId) -> Result<(), Refusal
 
 /// The session of strangers goes that was idle for longest. False where none is idle.
 fn end_oldest(world: &mut World, whose: Whose) -> bool {
+    let agents: Vec<AgentId> = world.resource::<Conversations>().agents_of_strangers().collect();
+    for agent in agents {
+        forget_removed(world, agent);
+    }
     let all = world.resource::<Conversations>();
     let is_whose = |agent: &AgentId| index::agent(world, *agent).is_ok_and(|at| whose.has(world, at));
     let idle_of = |agent: AgentId| {
@@ -63,6 +67,19 @@ fn end_oldest(world: &mut World, whose: Whose) -> bool {
     talk::update(world, id, |its| its.sessions.retain(|known| known.agent != agent));
     strangers::forget(world, session);
     true
+}
+
+/// What was removed of the oldest sessions of strangers with an agent is forgotten: only those count that are there.
+fn forget_removed(world: &mut World, agent: AgentId) {
+    let is_gone = |id: &ConversationId| {
+        let session = state::<Conversation>(world, *id).and_then(|its| its.session_with(agent));
+        session.is_some_and(|session| index::session(world, session).is_none())
+    };
+    let oldest = world.resource::<Conversations>().strangers_of(agent).map(|(_, id)| id);
+    let gone: Vec<ConversationId> = oldest.take_while(is_gone).take(LOOKED_AT_MAX).collect();
+    for id in gone {
+        talk::update(world, id, |its| its.sessions.retain(|known| known.agent != agent));
+    }
 }
 
 /// There are as many conversations as there may be: that of strangers goes in which nothing happened for longest.

@@ -53,6 +53,12 @@ impl BoundedPatterns {
     }
 }
 
+/// Is it a regular expression, however large?
+#[must_use]
+pub(crate) fn is_pattern(source: &str) -> bool {
+    Parser::new().parse(source).is_ok()
+}
+
 /// Refuses a pattern that is too long, that is none, or whose classes stand for more characters than are `left`.
 fn check(pattern: &str, left: &mut usize) -> Result<(), String> {
     let most = limit::PATTERN_BYTES_MAX;

@@ -7,7 +7,7 @@ use agentsvc_components::manifest::channel::{
 
 use super::error::Error;
 use super::read::Table;
-use crate::kernel::pattern_bounds::BoundedPatterns;
+use crate::kernel::pattern_bounds::{BoundedPatterns, is_pattern};
 
 agentsvc_components::limits! {
     pub const ALL;
@@ -173,6 +173,12 @@ pub fn check_overrides(of: &ChannelOverrides) -> Result<(), (&'static str, Strin
         }
     }
     Ok(())
+}
+
+/// Are these regular expressions, however large, as former releases took them?
+#[must_use]
+pub fn are_patterns(patterns: &[Box<str>]) -> bool {
+    patterns.iter().all(|pattern| !pattern.chars().any(char::is_control) && is_pattern(pattern))
 }
 
 /// Reads the trigger patterns of one table. Upper and lower case are the same.

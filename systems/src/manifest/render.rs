@@ -5,7 +5,7 @@ use agentsvc_components::manifest::{Capabilities, Identity, Manifest, MemoryChoi
 use agentsvc_components::usage::Limits;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{ParsedManifest, parse, triggers, wake};
+use super::{ParsedManifest, check_text, parse, triggers, wake};
 
 /// The text of a manifest that says `name` and `manifest`, made from `original` by changing what differs.
 ///
@@ -15,9 +15,7 @@ use super::{ParsedManifest, parse, triggers, wake};
 /// taken out stays with its neighbour; only that of the last key of a table goes with it.
 #[must_use]
 pub fn render(original: &str, name: &str, manifest: &Manifest) -> String {
-    // One that is too long is not read at all.
-    let read = parse(original).ok().and_then(|was| Some((original.parse::<DocumentMut>().ok()?, was)));
-    let (mut document, was) = match read {
+    let (mut document, was) = match read(original) {
         Some(read) => read,
         None => (DocumentMut::new(), ParsedManifest { name: Box::default(), manifest: Manifest::default() }),
     };
@@ -29,6 +27,20 @@ pub fn render(original: &str, name: &str, manifest: &Manifest) -> String {
     merge_string(root, "name", &was.name, name);
     merge_root(root, &was.manifest, manifest);
     document.to_string()
+}
+
+/// The text as it is, and what it says. Patterns that a former release took and this one does not are no reason to lose the rest.
+fn read(original: &str) -> Option<(DocumentMut, ParsedManifest)> {
+    // One that is too long is not read at all.
+    check_text(original).ok()?;
+    let document: DocumentMut = original.parse().ok()?;
+    let was = parse(original).ok().or_else(|| {
+        let mut document = document.clone();
+        let overrides = document.get_mut("channel_overrides").and_then(Item::as_table_like_mut)?;
+        overrides.remove("group_trigger_patterns")?;
+        parse(&document.to_string()).ok()
+    })?;
+    Some((document, was))
 }
 
 /// Takes out keys that stand for others which are to change, and gives what the document says without them.

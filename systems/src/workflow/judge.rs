@@ -42,15 +42,20 @@ pub(super) fn has_time(world: &World) -> bool {
 /// Tells the conditions that are waited for, as many as this step has time for, and takes their runs on.
 // &mut World: a step of a run begins turns.
 pub(super) fn judge_waiting(world: &mut World) {
-    while has_time(world)
-        && world.resource::<Fires>().workflows_may()
-        && let Some(run) = next(&mut world.resource_mut::<Workflows>())
-    {
-        if let Some(entity) = world.resource::<Workflows>().run(run) {
-            judge(world, entity);
-            go_on(world, entity);
-        }
+    while judge_one(world) {}
+}
+
+/// Tells the condition that is next; false where none is, or there is no time.
+pub(super) fn judge_one(world: &mut World) -> bool {
+    if !has_time(world) || !world.resource::<Fires>().workflows_may() {
+        return false;
     }
+    let Some(run) = next(&mut world.resource_mut::<Workflows>()) else { return false };
+    if let Some(entity) = world.resource::<Workflows>().run(run) {
+        judge(world, entity);
+        go_on(world, entity);
+    }
+    true
 }
 
 /// The next run, of the holder behind the one that had its turn.

@@ -51,6 +51,8 @@ pub(crate) fn advance(world: &mut World) {
     for (run, step, turn) in std::mem::take(&mut world.resource_mut::<Workflows>().orphans) {
         settle::lost(world, run, step, turn);
     }
+    // Else runs that are ready all the time would leave none to those that wait.
+    judge::judge_one(world);
     while world.resource::<Fires>().workflows_may()
         && let Some(run) = world.resource_mut::<Workflows>().ready.pop_first()
     {

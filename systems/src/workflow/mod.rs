@@ -238,6 +238,10 @@ impl Workflows {
     }
 
     /// The texts of a run that is under way have become longer by so much.
+    fn bytes_of(&self, id: RunId) -> usize {
+        self.runs.get(&id).map_or(0, |known| known.bytes)
+    }
+
     fn grow(&mut self, id: RunId, by: usize) {
         if let Some(known) = self.runs.get_mut(&id) {
             known.bytes += by;

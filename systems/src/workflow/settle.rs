@@ -58,7 +58,9 @@ pub(super) fn give(world: &mut World, entity: Entity, step: usize, text: &str) {
     let long = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
     let before = long(&run.outputs[step]) + long(&run.given);
     let output = flow::cut(text, limit::WORKFLOW_OUTPUT_BYTES_MAX);
-    let (id, longer) = (id_of::<RunId>(world, entity), (output.len() + long(&given)).saturating_sub(before));
+    let (id, now) = (id_of::<RunId>(world, entity), flow::bytes(run) - before + output.len() + long(&given));
+    // What a condition has read since may have been given up without being counted out.
+    let longer = now.saturating_sub(world.resource::<Workflows>().bytes_of(id));
     if !world.resource::<Workflows>().may_grow(id, longer) {
         return fault(world, entity, step, "the workflow runs in progress have no room for its output".to_owned());
     }

@@ -39,7 +39,7 @@ export function triggerTest(read) {
     const { pattern, prompt, target } = await read();
     const found = await lastMatch(pattern);
     if (!found) return say(h("p", { class: "hint" }, "None of the latest events matches. Come back when one has happened, or publish an event of your own."));
-    const text = prompt.replaceAll("{{event}}", JSON.stringify(found.event));
+    const text = prompt.replaceAll("{{event}}", () => JSON.stringify(found.event));
     const send = h("button", { type: "button", class: "small", onclick: () => sendTo(target, text, send).catch((error) => say(h("p", { class: "fault" }, faultText(error)))) }, icon("send", 15), `Send this to ${nameOf(target)} now`);
     return say(h("p", { class: "hint" }, `The prompt for the last event that matches, ${ago(found.at)}:`), h("pre", { class: "code-box", tabindex: "0", role: "region", "aria-label": "Prompt for the last event" }, text), can("chat") ? h("div", { class: "buttons" }, send) : null);
   }

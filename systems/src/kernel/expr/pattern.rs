@@ -2,7 +2,9 @@
 
 use regex::RegexBuilder;
 use regex_syntax::ast::parse::ParserBuilder;
-use regex_syntax::ast::{Ast, ClassBracketed, ClassPerlKind, ClassSet, ClassSetItem, RepetitionKind, RepetitionRange};
+use regex_syntax::ast::{
+    Ast, ClassBracketed, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags, GroupKind, RepetitionKind, RepetitionRange,
+};
 
 use super::ast::Pattern;
 
@@ -33,7 +35,7 @@ pub(crate) fn compiled(source: &str, ignore_case: bool, size_max: usize) -> Resu
         format!("invalid regular expression: {}", last.trim_start_matches("error: "))
     };
     let parsed = ParserBuilder::new().nest_limit(NESTED_MAX).build().parse(source).map_err(|error| invalid(&error))?;
-    let Size { size, width } = Measure { ignore_case: ignore_case || sets_flags(source) }.of(&parsed);
+    let Size { size, width } = Measure { ignore_case: ignore_case || ignores_case(&parsed) }.of(&parsed);
     if size > size_max {
         return Err(TOO_LARGE.to_owned());
     }
@@ -43,10 +45,19 @@ pub(crate) fn compiled(source: &str, ignore_case: bool, size_max: usize) -> Resu
     Ok(Pattern { source: source.into(), ignore_case, size, width, regex })
 }
 
-/// May it say within that case is ignored?
-fn sets_flags(source: &str) -> bool {
-    let flags = |behind: &str| behind.chars().take_while(|c| !matches!(c, ':' | ')')).any(|c| c == 'i');
-    source.split("(?").skip(1).any(flags)
+/// Does it say within that case is ignored?
+fn ignores_case(ast: &Ast) -> bool {
+    let is_said = |flags: &Flags| flags.flag_state(Flag::CaseInsensitive) == Some(true);
+    match ast {
+        Ast::Flags(set) => is_said(&set.flags),
+        Ast::Group(group) => {
+            matches!(&group.kind, GroupKind::NonCapturing(flags) if is_said(flags)) || ignores_case(&group.ast)
+        }
+        Ast::Repetition(repeated) => ignores_case(&repeated.ast),
+        Ast::Alternation(ways) => ways.asts.iter().any(ignores_case),
+        Ast::Concat(row) => row.asts.iter().any(ignores_case),
+        _ => false,
+    }
 }
 
 /// What a pattern takes.
@@ -190,6 +201,12 @@ mod tests {
             (r"[b-\x{10ffff}]", true),
             (r"(?i)[b-\x{10ffff}]", false),
             (r"(?s-m:a(?i:[b-\x{10ffff}]))", false),
+            (r"(?x)( ?i:[b-\x{10ffff}])", false),
+            (
+                r"(?x)( # say
+                ?i)[b-\x{10ffff}]",
+                false,
+            ),
             (r"[\s\S]", true),
             (r"[[^a]b]", true),
             (r"[[:^alpha:]]", true),

@@ -1,5 +1,6 @@
 //! Which agent answers, in which session.
 
+use agentsvc_components::RefusalKind;
 use agentsvc_components::channel::rules::ChatBinding;
 use agentsvc_components::manifest::channel::{AutoRoute, OutputFormat, UsageFooter};
 use agentsvc_components::turn::Turn;
@@ -59,6 +60,12 @@ fn a_chat_chooses_among_the_agents_of_its_channel() {
     assert_eq!(refused.code, Some(error_codes::CHANNEL_AGENT_UNKNOWN));
     world.ask(choose(None)).unwrap();
     assert_eq!(turn(&receive(&mut world, said("c1", "a", "m3"))).1, session, "and finds its session again");
+    let refused = world.ask(RenewConversation(conversation)).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::Busy, "what is being answered would be lost");
+    while !world.calls.is_empty() {
+        let call = world.next_call();
+        world.answer(call.attempt, "hello");
+    }
     world.ask(RenewConversation(conversation)).unwrap();
     assert!(turn(&receive(&mut world, said("c1", "a", "m4"))).1 != session);
     let offered = world.ask(OfferedAgents { instance: "bot".into() }).unwrap();

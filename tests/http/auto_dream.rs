@@ -358,8 +358,9 @@ fn an_ordinary_turn_sees_no_entries_about_users() {
             ("c", "memory_update", &json!({ "id": ids[0], "content": "x" }).to_string()),
             ("d", "memory_update", &json!({ "id": ids[1] }).to_string()),
             ("e", "memory_update", &json!({ "id": "x", "content": "x" }).to_string()),
-            ("f", "memory_forget", &json!({ "id": ids[1] }).to_string()),
         ]),
+        // Calls of one answer run side by side.
+        Reply::calls(&[("f", "memory_forget", &json!({ "id": ids[1] }).to_string())]),
         Reply::text("done"),
     ]);
     daemon.say(&agent, "go");

@@ -37,23 +37,35 @@ pub(super) fn set(world: &mut World, id: ConversationId, is_strangers: bool) {
 /// Turns of strangers take all of it (429).
 pub(super) fn make_room(world: &mut World, agent: AgentId) -> Result<(), Refusal> {
     let Ok(at) = index::agent(world, agent) else { return Ok(()) };
+    // Those of a family are others than those of a user; each is looked for once.
+    let mut sharing: Option<(Whose, Vec<AgentId>)> = None;
     for _ in 0..GOING_MAX {
         let Some((whose, _)) = strangers::full_share(world, at) else { return Ok(()) };
-        if !end_oldest(world, whose) {
+        let agents = match sharing.take().filter(|(of, _)| *of == whose) {
+            Some((_, agents)) => agents,
+            None => sharing_with(world, whose),
+        };
+        if !end_oldest(world, &agents) {
             break;
         }
+        sharing = Some((whose, agents));
     }
     strangers::full_share(world, at).map_or(Ok(()), |(_, refusal)| Err(refusal))
 }
 
-/// The session of strangers goes that was idle for longest. False where none is idle.
-fn end_oldest(world: &mut World, whose: Whose) -> bool {
-    let agents: Vec<AgentId> = world.resource::<Conversations>().agents_of_strangers().collect();
-    for agent in agents {
-        forget_removed(world, agent);
-    }
-    let all = world.resource::<Conversations>();
+/// The agents that share with strangers what is full; what was removed of their oldest sessions is forgotten.
+fn sharing_with(world: &mut World, whose: Whose) -> Vec<AgentId> {
     let is_whose = |agent: &AgentId| index::agent(world, *agent).is_ok_and(|at| whose.has(world, at));
+    let agents: Vec<AgentId> = world.resource::<Conversations>().agents_of_strangers().filter(is_whose).collect();
+    for agent in &agents {
+        forget_removed(world, *agent);
+    }
+    agents
+}
+
+/// The session of strangers goes that was idle for longest. False where none is idle.
+fn end_oldest(world: &mut World, agents: &[AgentId]) -> bool {
+    let all = world.resource::<Conversations>();
     let idle_of = |agent: AgentId| {
         let oldest = all.strangers_of(agent).take(LOOKED_AT_MAX);
         let mut with_session = oldest.filter_map(|(at, id)| {
@@ -62,7 +74,7 @@ fn end_oldest(world: &mut World, whose: Whose) -> bool {
         });
         with_session.find(|(_, _, session, _)| strangers::is_idle(world, *session))
     };
-    let oldest = all.agents_of_strangers().filter(is_whose).filter_map(idle_of).min_by_key(|(at, id, ..)| (*at, *id));
+    let oldest = agents.iter().copied().filter_map(idle_of).min_by_key(|(at, id, ..)| (*at, *id));
     let Some((_, id, session, agent)) = oldest else { return false };
     talk::update(world, id, |its| its.sessions.retain(|known| known.agent != agent));
     strangers::forget(world, session);

@@ -17,7 +17,7 @@ use crate::people::family_of;
 const RETRY_SECS: u32 = 5;
 
 /// Whose share it is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// That of the agents of a family.
     Family(AgentId),

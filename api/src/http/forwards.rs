@@ -8,7 +8,7 @@
 //! | the key of one with a limited role          | three quarters                       | a quarter                            |
 //! | any other key, or none where none is needed | all                                  | three quarters                       |
 //!
-//! So whoever has shown a right key finds a place, whatever strangers do, and each leaves places to the others.
+//! So a client that has shown a right key finds a place, whatever strangers do, and each leaves places to the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(keyless.len(), ALL / 32);
         keyless.extend(filled(&forwards, |at| Asker::Keyless(address(at))));
         assert_eq!(keyless.len(), ALL / 8);
-        // Whoever shows a key finds a place beside them, whether it is right or not.
+        // A client that shows a key finds a place beside them, whether it is right or not.
         let mut unproven = fill(&forwards, Asker::Unproven(address(1)));
         assert_eq!(unproven.len(), ALL / 16);
         unproven.extend(filled(&forwards, |at| Asker::Unproven(address(at))));

@@ -124,7 +124,7 @@ limits! {
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     /// A standby of a cluster passes on half as many requests at once, streams and WebSockets included: of clients whose key was not
     /// found right yet a quarter of them, of those that show none an eighth, of users and named keys with a limited role three quarters
-    /// together with those; one of each kind has one in `POOL_SHARES` of that. Whoever else has shown a right key leaves one in
+    /// together with those; one of each kind has one in `POOL_SHARES` of that. Another client with a right key leaves one in
     /// `POOL_SHARES` of all to others. More: 503.
     pub const CONNECTIONS_MAX: usize = 20_000;
     /// Open connections of one client that have not shown a valid API key, where one is needed. One client is an IPv4 address, an
